@@ -1,0 +1,16 @@
+"""gpexperts: a calibrated Gaussian process on data that no ordinary GP can hold.
+
+    X, y ─► partition ─► experts ─► selection ─► aggregation ─► mean, std
+                         (local GPs,   (K of M,
+                          one θ)        per query)
+
+Each stage is a folder: `partition` says who owns which rows, `experts` trains and answers, `selection`
+says who is asked, `aggregation` combines what they say; `engines` says where the work runs. The
+estimator in `regressor` composes them, `metrics` scores the result.
+"""
+
+from gpexperts.regressor import DistributedGPRegressor, Explanation
+
+__version__ = "0.1.0"
+
+__all__ = ["DistributedGPRegressor", "Explanation", "__version__"]

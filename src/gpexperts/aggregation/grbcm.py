@@ -1,0 +1,48 @@
+"""GRBCM: every expert also sees a shared communication set, which takes the place of the prior."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gpexperts.aggregation.base import Aggregator
+from gpexperts.moments import ExpertMoments, Prediction, weighted
+
+__all__ = ["GRBCM"]
+
+
+class GRBCM(Aggregator):
+    """Generalised robust Bayesian committee machine (Liu et al., 2018).
+
+    A random communication set D_c is taken out of the data. Expert +i is the GP on D_c ∪ D_i, and
+
+        1/v  = 1/v_c + Σ_i β_i (1/v_{+i} − 1/v_c)
+        mean = v (Σ_i β_i μ_{+i}/v_{+i} − (Σ_i β_i − 1) μ_c/v_c)
+
+    with β_i = ½(log v_c − log v_{+i}), except for one expert with β = 1. Liu et al. give that place
+    to a fixed first expert; here it goes to the asked expert with the smallest v_{+i}, so that the
+    order of the experts does not matter.
+
+    Parameters
+    ----------
+    communication_size : int or None
+        Rows of D_c; None takes n / (M + 1), the size of a part.
+    """
+
+    needs_communication = True
+
+    def __init__(self, communication_size: int | None = None) -> None:
+        self.communication_size = communication_size
+
+    def combine(self, moments: ExpertMoments) -> Prediction:
+        v_c, mean_c = moments.communication_var, moments.communication_mean
+        assert v_c is not None
+        assert mean_c is not None
+        # An enhanced expert knows all that the communication expert knows: v_{+i} ≤ v_c but for rounding.
+        v = np.where(moments.asked, np.minimum(moments.var, v_c[:, None]), v_c[:, None])
+        beta = 0.5 * (np.log(v_c)[:, None] - np.log(v))
+        beta[np.arange(len(v)), np.argmin(np.where(moments.asked, v, np.inf), axis=1)] = 1.0
+        var = 1.0 / (1.0 / v_c + (beta * (1.0 / v - 1.0 / v_c[:, None])).sum(axis=1))
+        weight = var[:, None] * beta / v
+        communication_weight = -var * (beta.sum(axis=1) - 1.0) / v_c
+        mean = weighted(moments, weight) + communication_weight[:, None] * mean_c
+        return Prediction(mean, var, weight, communication_weight)

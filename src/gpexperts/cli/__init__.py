@@ -1,0 +1,21 @@
+"""The command line, thin over the library: one module per command."""
+
+from __future__ import annotations
+
+import sys
+
+__all__ = ["main"]
+
+
+def main() -> None:
+    """Run `gpexperts`; without the extra [cli], say how to get it."""
+    try:
+        from gpexperts.cli.app import app
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.split(".")[0] == "gpexperts":
+            raise
+        from gpexperts.exceptions import MissingExtraError
+
+        print(f"gpexperts: {MissingExtraError('The command line', 'cli')}", file=sys.stderr)
+        raise SystemExit(2) from error
+    app()

@@ -1,0 +1,35 @@
+"""The Typer application to which every command is added."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from gpexperts import __version__
+from gpexperts.cli.demo import demo
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    name="gpexperts",
+    help="A calibrated Gaussian process on 10^4 to 10^7 rows.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+app.command()(demo)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"gpexperts {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _common(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    pass

@@ -1,0 +1,62 @@
+"""Every warning and error of this library that a caller may want to catch by name."""
+
+from __future__ import annotations
+
+from sklearn.exceptions import ConvergenceWarning
+
+__all__ = [
+    "BoundWarning",
+    "ConstantTargetWarning",
+    "FewerExpertsWarning",
+    "GpexpertsWarning",
+    "MissingExtraError",
+    "NotPositiveDefiniteError",
+    "RefitRequiredError",
+    "RepairWarning",
+]
+
+
+class GpexpertsWarning(UserWarning):
+    """Base class of this library's warnings."""
+
+
+class BoundWarning(GpexpertsWarning, ConvergenceWarning):
+    """A hyperparameter ended at a bound: the optimum may lie outside."""
+
+
+class ConstantTargetWarning(GpexpertsWarning):
+    """The target has a single value: there is nothing to learn."""
+
+
+class FewerExpertsWarning(GpexpertsWarning):
+    """The partition has fewer non-empty parts than were asked for."""
+
+
+class RepairWarning(GpexpertsWarning):
+    """Numerics had to be mended: jitter was added to make a matrix positive definite."""
+
+
+class NotPositiveDefiniteError(ValueError):
+    """A covariance matrix could not be factorised, even with jitter."""
+
+
+class RefitRequiredError(ValueError):
+    """A setting was changed that the fitted experts cannot serve."""
+
+
+class MissingExtraError(ImportError):
+    """A part of the library needs an optional dependency that is not installed.
+
+    Parameters
+    ----------
+    what : str
+        What the user asked for.
+    extra : str
+        The extra that provides it, as in ``pip install 'gpexperts[extra]'``.
+    """
+
+    def __init__(self, what: str, extra: str) -> None:
+        super().__init__(
+            f"{what} needs the optional dependencies of the extra [{extra}]. "
+            f"Install them with: pip install 'gpexperts[{extra}]'"
+        )

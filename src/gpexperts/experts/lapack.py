@@ -1,0 +1,98 @@
+"""The four LAPACK and BLAS routines of this library, called without holding Python's lock.
+
+SciPy's own wrappers keep the global interpreter lock while LAPACK works, so that two threads
+factorise no faster than one (`benchmarks/efficiency.py` measures it). The same routines are
+published by SciPy as C function pointers (`scipy.linalg.cython_lapack`, a public interface);
+called through :mod:`ctypes` they release the lock. Nothing is compiled, nothing is copied.
+
+All matrices are double precision and in Fortran order; every routine works in place.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from scipy.linalg import cython_blas, cython_lapack
+
+__all__ = ["cholesky_in_place", "inverse_from_cholesky_in_place", "solve_triangular_in_place"]
+
+_char, _int, _double = (
+    ctypes.c_char_p,
+    ctypes.POINTER(ctypes.c_int),
+    ctypes.POINTER(ctypes.c_double),
+)
+_matrix = ctypes.c_void_p
+
+
+def _routine(module: ModuleType, name: str, *argtypes: Any) -> Callable[..., None]:
+    """Return a LAPACK or BLAS routine as a function that releases the interpreter lock."""
+    capsule = module.__pyx_capi__[name]
+    get_name = ctypes.pythonapi.PyCapsule_GetName
+    get_name.restype, get_name.argtypes = ctypes.c_char_p, [ctypes.py_object]
+    get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    get_pointer.restype, get_pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    signature = get_name(capsule)
+    if signature is None or signature.count(b"int *") != argtypes.count(_int):
+        # A SciPy built with 64-bit LAPACK integers: calling it with 32-bit ones would corrupt memory.
+        raise ImportError(
+            f"scipy.linalg's {name} has the unexpected signature {signature!r}; "
+            "gpexperts needs a SciPy built with 32-bit LAPACK integers, as the wheels are."
+        )
+    return ctypes.CFUNCTYPE(None, *argtypes)(get_pointer(capsule, signature))
+
+
+_dpotrf = _routine(cython_lapack, "dpotrf", _char, _int, _matrix, _int, _int)
+_dpotri = _routine(cython_lapack, "dpotri", _char, _int, _matrix, _int, _int)
+_dtrsm = _routine(
+    cython_blas, "dtrsm",
+    _char, _char, _char, _char, _int, _int, _double, _matrix, _int, _matrix, _int,
+)  # fmt: skip
+
+
+def _by_reference(value: int) -> Any:
+    return ctypes.byref(ctypes.c_int(value))
+
+
+def _check(*matrices: np.ndarray) -> None:
+    for a in matrices:
+        if a.dtype != np.float64 or a.ndim != 2 or not a.flags.f_contiguous:
+            raise TypeError("expected two-dimensional float64 arrays in Fortran order")
+
+
+def cholesky_in_place(a: np.ndarray) -> int:
+    """Overwrite the lower triangle of `a` (n, n) with its Cholesky factor L, a = L Lᵀ.
+
+    Returns
+    -------
+    info : int
+        0 on success; k > 0 if the leading minor of order k is not positive definite.
+        The strict upper triangle is left as it was.
+    """
+    _check(a)
+    n, info = len(a), ctypes.c_int()
+    _dpotrf(b"L", _by_reference(n), a.ctypes.data, _by_reference(max(1, n)), ctypes.byref(info))
+    return info.value
+
+
+def inverse_from_cholesky_in_place(factor: np.ndarray) -> None:
+    """Overwrite the lower triangle of `factor` = L with that of (L Lᵀ)⁻¹."""
+    _check(factor)
+    n, info = len(factor), ctypes.c_int()
+    _dpotri(b"L", _by_reference(n), factor.ctypes.data, _by_reference(max(1, n)), ctypes.byref(info))
+    if info.value != 0:
+        raise np.linalg.LinAlgError(f"dpotri failed with info = {info.value}")
+
+
+def solve_triangular_in_place(factor: np.ndarray, b: np.ndarray, *, transposed: bool = False) -> None:
+    """Overwrite `b` (n, k) with L⁻¹ b, or with L⁻ᵀ b if `transposed`; L is `factor`'s lower triangle."""
+    _check(factor, b)
+    n, k = b.shape
+    _dtrsm(
+        b"L", b"L", b"T" if transposed else b"N", b"N", _by_reference(n), _by_reference(k),
+        ctypes.byref(ctypes.c_double(1.0)), factor.ctypes.data, _by_reference(max(1, n)),
+        b.ctypes.data, _by_reference(max(1, n)),
+    )  # fmt: skip

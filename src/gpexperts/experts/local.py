@@ -1,0 +1,179 @@
+"""The fitted experts: who owns which rows, what each says, and how two of them correlate.
+
+Expert i with rows (X_i, y_i) says about the latent function at x*, with C_i = k(X_i, X_i) + σ²I:
+
+    q_i = C_i⁻¹ k(X_i, x*),   μ_i = q_iᵀ y_i,   r_i = q_iᵀ k(X_i, x*),   v_i = s² − r_i
+
+and two experts' means covary by R_ij = q_iᵀ k(X_i, X_j) q_j.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gpexperts.experts.kernels import Covariance
+from gpexperts.experts.linalg import Factor, factorise
+
+__all__ = ["Answer", "Experts"]
+
+
+class Answer(NamedTuple):
+    """What one expert says about a batch of queries."""
+
+    mean: np.ndarray
+    """μ_i, (n, p)."""
+    explained: np.ndarray | None
+    """r_i, the part of the prior variance that is explained, (n,)."""
+    weights: np.ndarray | None
+    """q_i, (n, m_i), queries first; only if asked for."""
+
+
+class _Trained(NamedTuple):
+    factor: Factor
+    alpha: np.ndarray
+    """C_i⁻¹ y_i, outputs first, (p, m_i)."""
+
+    @property
+    def nbytes(self) -> int:
+        return int(self.factor.lower.nbytes + self.alpha.nbytes)
+
+
+class Experts:
+    """Local GPs that share one covariance.
+
+    Rows are kept sorted by expert, so that an expert is a slice. Factors are computed when a query
+    first needs them, kept while they fit the budget, and computed again if they were let go.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+        Inputs, sorted by expert.
+    y : ndarray of shape (n, p)
+        Targets, in the same order.
+    offsets : ndarray of shape (M + 1,)
+        Expert i owns rows ``offsets[i]:offsets[i + 1]``.
+    covariance : Covariance
+    shared : tuple of ndarray or None
+        GRBCM's communication set (X_c, y_c): every expert sees it besides its own rows, and expert
+        number M is the communication expert, who sees nothing else.
+    factor_budget : int
+        Bytes that the kept factors may take.
+    """
+
+    def __init__(
+        self,
+        X: np.ndarray,
+        y: np.ndarray,
+        offsets: np.ndarray,
+        covariance: Covariance,
+        *,
+        shared: tuple[np.ndarray, np.ndarray] | None = None,
+        factor_budget: int,
+    ) -> None:
+        self.X, self.y, self.offsets = X, y, offsets
+        self.covariance = covariance
+        self.shared = shared
+        self.factor_budget = factor_budget
+        self._forget()
+
+    def _forget(self) -> None:
+        self._kept: OrderedDict[int, _Trained] = OrderedDict()
+        self._kept_bytes = 0
+        self._lock = threading.Lock()
+        self.jitter: dict[int, float] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = self.__dict__.copy()
+        for name in ("_kept", "_kept_bytes", "_lock"):
+            del state[name]
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        jitter = state.pop("jitter")
+        self.__dict__.update(state)
+        self._forget()
+        self.jitter = jitter
+
+    # ------------------------------------------------------------------------------------- rows
+
+    @property
+    def n_experts(self) -> int:
+        """M; the communication expert does not count."""
+        return len(self.offsets) - 1
+
+    @property
+    def n_outputs(self) -> int:
+        """P."""
+        return int(self.y.shape[1])
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """Rows each expert owns, shared ones not counted, shape (M,)."""
+        return np.diff(self.offsets)
+
+    def rows(self, i: int) -> tuple[np.ndarray, np.ndarray]:
+        """Inputs (m_i, d) and targets (m_i, p) that expert i sees."""
+        if self.shared is not None and i == self.n_experts:
+            return self.shared
+        own = slice(self.offsets[i], self.offsets[i + 1])
+        if self.shared is None:
+            return self.X[own], self.y[own]
+        return (
+            np.concatenate([self.shared[0], self.X[own]]),
+            np.concatenate([self.shared[1], self.y[own]]),
+        )
+
+    def size(self, i: int) -> int:
+        """m_i, shared rows included."""
+        own = 0 if i == self.n_experts else int(self.offsets[i + 1] - self.offsets[i])
+        return own + (0 if self.shared is None else len(self.shared[0]))
+
+    # ----------------------------------------------------------------------------------- answers
+
+    def trained(self, i: int) -> _Trained:
+        """Return the factor of C_i and C_i⁻¹ y_i, from the kept ones if possible."""
+        with self._lock:
+            if i in self._kept:
+                self._kept.move_to_end(i)
+                return self._kept[i]
+        X, y = self.rows(i)
+        factor = factorise(self.covariance.noisy_gram(X), who=f"covariance matrix of expert {i}")
+        trained = _Trained(factor, factor.solve(np.array(y.T, order="C")))
+        with self._lock:
+            if factor.jitter > 0:
+                self.jitter[i] = factor.jitter
+            if i not in self._kept and trained.nbytes <= self.factor_budget:
+                self._kept[i] = trained
+                self._kept_bytes += trained.nbytes
+                while self._kept_bytes > self.factor_budget:
+                    _, dropped = self._kept.popitem(last=False)
+                    self._kept_bytes -= dropped.nbytes
+        return trained
+
+    def answer(self, i: int, X: np.ndarray, *, variance: bool = True, weights: bool = False) -> Answer:
+        """What expert i says about the queries X (n, d).
+
+        Parameters
+        ----------
+        variance : bool
+            Whether to compute `explained`; without it only the mean is paid for.
+        weights : bool
+            Whether to return q_i too, which `pair_covariance` needs.
+        """
+        factor, alpha = self.trained(i)
+        k = self.covariance(X, self.rows(i)[0])  # (n, m_i)
+        mean = k @ alpha.T
+        if not variance and not weights:
+            return Answer(mean, None, None)
+        half = factor.half_solve(k)  # (L⁻¹ k)ᵀ
+        explained = np.einsum("nm,nm->n", half, half)
+        return Answer(mean, explained, factor.half_solve_transposed(half) if weights else None)
+
+    def pair_covariance(self, i: int, j: int, q_i: np.ndarray, q_j: np.ndarray) -> np.ndarray:
+        """R_ij = q_iᵀ k(X_i, X_j) q_j for a batch of queries, shape (n,), i ≠ j."""
+        cross = self.covariance(self.rows(i)[0], self.rows(j)[0])
+        return np.einsum("nm,nm->n", q_i @ cross, q_j)

@@ -1,0 +1,203 @@
+"""Joint training: one θ for all experts, by the sum of their log marginal likelihoods.
+
+    L(θ) = Σ_i log p(y_i | X_i, θ)
+
+with exact gradients, maximised by L-BFGS-B over log-hyperparameters within their bounds. The terms
+are independent, so that an engine may compute them in any order and place; they are always summed in
+the order of the parts, so that the answer does not depend on who computed what.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from scipy.optimize import minimize
+from sklearn.gaussian_process.kernels import Kernel
+
+from gpexperts.engines.base import Engine
+from gpexperts.exceptions import BoundWarning, NotPositiveDefiniteError
+from gpexperts.experts.kernels import Covariance, hyperparameter_names
+from gpexperts.experts.linalg import factorise
+
+__all__ = [
+    "Block",
+    "TraceRow",
+    "Training",
+    "log_marginal_likelihood",
+    "maximise_likelihood",
+    "warn_of_bounds",
+]
+
+
+class Block(NamedTuple):
+    """Rows that are trained on together."""
+
+    X: np.ndarray
+    """Inputs, (m, d)."""
+    y: np.ndarray
+    """Targets, (m, n_outputs)."""
+
+
+class TraceRow(NamedTuple):
+    """One step of the optimiser."""
+
+    step: int
+    log_marginal_likelihood: float
+    gradient_norm: float
+    """Largest component of the gradient."""
+    jittered: int
+    """Blocks whose covariance matrix needed jitter."""
+    seconds: float
+    """Since training began."""
+    theta: np.ndarray
+    """Log-hyperparameters, in the order of `kernel.theta`."""
+
+
+class Training(NamedTuple):
+    """What joint training found."""
+
+    covariance: Covariance
+    trace: list[TraceRow]
+    """The steps of the best run; the last row is the result."""
+
+
+class BlockLikelihood(NamedTuple):
+    """Contribution of one block."""
+
+    value: float
+    gradient: np.ndarray
+    jitter: float
+
+
+def log_marginal_likelihood(covariance: Covariance, block: Block) -> BlockLikelihood:
+    """Log p(y | X, θ) of one block and its gradient in log-hyperparameters.
+
+    Rasmussen & Williams (2006), eqs. 5.8 and 5.9; several outputs share θ and their terms add up.
+    """
+    X, y = block
+    m, n_outputs = y.shape
+    C, gradient = covariance.noisy_gram_with_gradient(X)
+    factor = factorise(C, who="covariance matrix of a training block")
+    alpha = factor.solve(np.array(y.T, order="C"))  # (n_outputs, m)
+    value = -0.5 * (
+        float(np.vdot(alpha, y.T)) + n_outputs * (factor.log_determinant() + m * np.log(2.0 * np.pi))
+    )
+    S = factor.inverse()
+    S *= -float(n_outputs)
+    S += alpha.T @ alpha
+    return BlockLikelihood(value, gradient(S, factor.jitter), factor.jitter)
+
+
+def maximise_likelihood(
+    covariance: Covariance,
+    blocks: Sequence[Block],
+    engine: Engine,
+    *,
+    n_restarts: int = 0,
+    random_state: np.random.RandomState | None = None,
+    max_steps: int = 200,
+    tolerance: float = 1e-7,
+    on_step: Callable[[TraceRow], None] | None = None,
+) -> Training:
+    """Maximise Σ_i log p(y_i | X_i, θ) over the kernel's free hyperparameters.
+
+    Parameters
+    ----------
+    covariance : Covariance
+        Carries the kernel to start from and its bounds.
+    blocks : sequence of Block
+        One per part.
+    engine : Engine
+        Where the blocks' terms are computed.
+    n_restarts : int
+        Further starts, drawn log-uniformly within a factor of ten of the given one.
+    random_state : RandomState, optional
+        For the restarts.
+    max_steps : int
+        Limit of L-BFGS iterations per start; 0 only evaluates the start.
+    tolerance : float
+        Gain of log likelihood per row, relative to its value or to 1, below which a start is done.
+    on_step : callable, optional
+        Called with every :class:`TraceRow`, for progress reports.
+
+    Returns
+    -------
+    Training
+    """
+    kernel = covariance.kernel
+    began = time.perf_counter()
+    costs = [float(len(b.y)) ** 3 for b in blocks]
+    n_rows = sum(len(b.y) for b in blocks)
+
+    def evaluate(theta: np.ndarray) -> tuple[float, np.ndarray, int]:
+        here = covariance.at(theta)
+        terms = engine.map(lambda block: log_marginal_likelihood(here, block), blocks, costs)
+        value = sum(t.value for t in terms)
+        slope = np.sum([t.gradient for t in terms], axis=0)
+        if not (np.isfinite(value) and np.isfinite(slope).all()):
+            raise NotPositiveDefiniteError(
+                f"The likelihood is not finite at the hyperparameters {here.kernel}. "
+                "Narrow the kernel's bounds, or raise the lower bound of its noise."
+            )
+        return value, slope, sum(t.jitter > 0 for t in terms)
+
+    def climb(start: np.ndarray) -> list[TraceRow]:
+        trace: list[TraceRow] = []
+        seen: dict[bytes, tuple[float, np.ndarray, int]] = {}
+
+        def descend(theta: np.ndarray) -> tuple[float, np.ndarray]:
+            seen[theta.tobytes()] = value, slope, _ = evaluate(theta)
+            return -value / n_rows, -slope / n_rows
+
+        def record(theta: np.ndarray) -> None:
+            value, slope, jittered = seen.get(theta.tobytes()) or evaluate(theta)
+            seen.clear()
+            norm = float(np.abs(slope).max(initial=0.0))
+            seconds = time.perf_counter() - began
+            trace.append(TraceRow(len(trace), value, norm, jittered, seconds, theta.copy()))
+            if on_step is not None:
+                on_step(trace[-1])
+
+        record(start)
+        if max_steps > 0 and len(start):
+            # Per row, so that the tolerances mean the same for 10^2 and for 10^7 rows: a step that gains
+            # less than `tolerance` nats a row is the last.
+            options = {"maxiter": max_steps, "ftol": tolerance, "gtol": tolerance}
+            minimize(
+                descend, start, jac=True, method="L-BFGS-B", bounds=kernel.bounds,
+                callback=record, options=options,
+            )  # fmt: skip
+        return trace
+
+    start = kernel.theta
+    if max_steps > 0 and len(start):
+        low, high = kernel.bounds.T
+        start = np.clip(start, low, high)
+    traces = [climb(start)]
+    for _ in range(n_restarts if len(start) else 0):
+        assert random_state is not None
+        shift = random_state.uniform(-np.log(10.0), np.log(10.0), size=start.shape)
+        traces.append(climb(np.clip(start + shift, low, high)))
+    best = max(traces, key=lambda trace: trace[-1].log_marginal_likelihood)
+    return Training(covariance.at(best[-1].theta), best)
+
+
+def warn_of_bounds(kernel: Kernel) -> None:
+    """Warn, once and by name, of every free hyperparameter that lies at one of its bounds."""
+    at_bound = []
+    for name, value, bounds in zip(hyperparameter_names(kernel), kernel.theta, kernel.bounds, strict=True):
+        for which, bound in zip(("lower", "upper"), bounds, strict=True):
+            if np.isclose(value, bound, rtol=0, atol=1e-6) and bounds[0] < bounds[1]:
+                at_bound.append(f"{name} = {np.exp(value):.3g} ({which} bound)")
+    if at_bound:
+        warnings.warn(
+            f"These hyperparameters ended at a bound: {', '.join(at_bound)}. Widen the bound in the "
+            "kernel if the fit matters there; a length scale at its upper bound means that the input "
+            "has no influence.",
+            BoundWarning,
+            stacklevel=2,
+        )

@@ -1,0 +1,60 @@
+"""What flows between the stages: arrays with names, queries first.
+
+Axes are written n (queries), K (experts asked per query) and p (outputs). `index[q, k]` names the
+expert that stands in column k for query q; −1 pads the rows of queries that ask fewer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+__all__ = ["ExpertMoments", "Prediction"]
+
+
+@dataclass(frozen=True)
+class ExpertMoments:
+    """What the asked experts say about the latent function at each query."""
+
+    index: np.ndarray
+    """(n, K) the expert in each column; −1 where nobody was asked."""
+    mean: np.ndarray
+    """(n, K, p) each expert's posterior mean; 0 in padded columns."""
+    var: np.ndarray
+    """(n, K) each expert's posterior variance, 0 < var ≤ prior_var; prior_var in padded columns."""
+    prior_var: np.ndarray
+    """(n,) k(x, x), without the noise."""
+    covariance: np.ndarray | None = None
+    """(n, K, K) covariance of the experts' means, noise included (NPAE's R); 0 in padded columns.
+    None unless the rule asks for it."""
+    communication_mean: np.ndarray | None = None
+    """(n, p) mean of the communication expert, for rules that ask for it."""
+    communication_var: np.ndarray | None = None
+    """(n,) variance of the communication expert, for rules that ask for it."""
+
+    @property
+    def asked(self) -> np.ndarray:
+        """(n, K) True where a column holds an expert."""
+        return self.index >= 0
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """The combined word of the experts on the latent function."""
+
+    mean: np.ndarray
+    """(n, p)"""
+    var: np.ndarray
+    """(n,) latent variance."""
+    weight: np.ndarray
+    """(n, K) with mean = Σ_k weight_k · expert mean_k (+ the communication expert's share)."""
+    communication_weight: np.ndarray | None = None
+    """(n,) weight of the communication expert's mean."""
+    repaired: int = 0
+    """Queries whose system had to be mended."""
+
+
+def weighted(moments: ExpertMoments, weight: np.ndarray) -> np.ndarray:
+    """Σ_k weight_k · mean_k, shape (n, p)."""
+    return np.einsum("nk,nkp->np", weight, moments.mean)

@@ -1,0 +1,622 @@
+"""The estimator: composes the stages, holds no formulas."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Literal, overload
+
+import numpy as np
+from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin, clone
+from sklearn.gaussian_process.kernels import Kernel
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from gpexperts.aggregation import AGGREGATORS, Aggregator
+from gpexperts.engines import Engine, ThreadEngine
+from gpexperts.exceptions import (
+    ConstantTargetWarning,
+    FewerExpertsWarning,
+    RefitRequiredError,
+    RepairWarning,
+)
+from gpexperts.experts.kernels import NAMED_KERNELS, covariance_of, named_kernel
+from gpexperts.experts.local import Experts
+from gpexperts.experts.training import Block, TraceRow, maximise_likelihood, warn_of_bounds
+from gpexperts.partition import PARTITIONERS, Partitioner
+from gpexperts.partition.base import centroids_of, compact
+from gpexperts.prediction import predict_in_batches
+from gpexperts.selection import SELECTORS, ClassifierSelector, ExpertsView, KNNSelector, Selector
+from gpexperts.settings import bytes_of, member, number_of_experts, number_selected
+from gpexperts.standardize import Standardizer
+
+__all__ = ["DistributedGPRegressor", "Explanation"]
+
+_WORK_BYTES = 256 * 1024**2
+"""Work arrays of a batch take no more than this, however large the budget: larger ones are no faster."""
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Who was asked about each query, what each said, and how that made the answer.
+
+    For n queries and K experts asked; all values are in the units of the target. With several
+    outputs, `said`, `mean` and `std` have a last axis for them. For every query
+
+        mean = Σ_k weight_k · said_k + prior_weight · prior_mean
+
+    plus, for GRBCM, communication_weight · communication_said. The prior mean (that of the training
+    targets, or 0 if `standardize=False`) gets the weight that the experts leave over.
+    """
+
+    experts: np.ndarray
+    """(n, K) the experts asked, best first; −1 pads."""
+    said: np.ndarray
+    """(n, K[, p]) the mean each of them predicted; NaN in padded columns."""
+    said_std: np.ndarray
+    """(n, K[, p]) the standard deviation of each expert's latent prediction; NaN in padded columns."""
+    weight: np.ndarray
+    """(n, K) the weight each expert got; 0 in padded columns."""
+    prior_weight: np.ndarray
+    """(n,) 1 less all the other weights."""
+    prior_mean: np.ndarray
+    """() or (p,) what is predicted where nothing is known."""
+    mean: np.ndarray
+    """(n[, p]) the prediction."""
+    std: np.ndarray
+    """(n[, p]) its standard deviation, for a new observation."""
+    communication_said: np.ndarray | None = None
+    """(n[, p]) what GRBCM's communication expert said; None for other rules."""
+    communication_weight: np.ndarray | None = None
+    """(n,) the weight it got; None for other rules."""
+
+
+class DistributedGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
+    """Gaussian process regression by local experts, chosen per query and combined with their correlations.
+
+    The data are cut into parts. Each part is an expert: a GP on its rows, all sharing one set of
+    hyperparameters. A query asks the few experts that matter to it, and their answers are combined
+    knowing how they correlate (NPAE), or by one of the simpler rules.
+
+    Parameters
+    ----------
+    n_experts : int or "auto"
+        M, the number of experts. 1 is the exact GP.
+    expert_size : int or "auto"
+        Rows per expert, from which M follows; give one of the two.
+    partition : {"auto", "random", "kmeans", "balanced"}, Partitioner or array of int, shape (n,)
+        How rows are dealt to experts, or the labels themselves.
+    kernel : {"auto", "rbf", "matern12", "matern32", "matern52"} or scikit-learn kernel
+        A name stands for constant × shape(one length scale per input) + white noise. In a kernel of
+        your own the noise is the WhiteKernel terms of the top-level sum. With `standardize` it is
+        in standardised units.
+    optimizer : {"lbfgs", None}
+        None keeps the kernel's hyperparameters.
+    n_restarts : int
+        Further starts of the optimiser.
+    training : {"auto", "full"}
+        ``"full"`` is joint training on every part.
+    selection : {"auto", "all", "ggm", "knn", "dnn"}, Selector or classifier with predict_proba
+        How a query finds its experts.
+    n_selected : int, float or "auto"
+        K, the experts asked per query; a float is the ratio K/M, so that 1 is one expert and 1.0 all.
+    aggregation : {"npae", "poe", "gpoe", "bcm", "rbcm", "grbcm"} or Aggregator
+        How answers are combined.
+    standardize : bool
+        Whether inputs and target are brought to zero mean and unit variance.
+    memory_budget : int, str or "auto"
+        Bytes (or "4GiB") for kept factors and work arrays; "auto" is a quarter of the machine's memory.
+    engine : None or Engine
+        Where the work runs; None is threads of this machine.
+    n_jobs : int or None
+        Threads; None is all usable cores, or 1 inside another worker.
+    random_state : int, RandomState or None
+    verbose : int
+        1 tells what is being decided and done.
+
+    Attributes
+    ----------
+    kernel_ : Kernel
+        The trained kernel; in standardised units if `standardize`.
+    n_experts_ : int
+    labels_ : ndarray of int, shape (n,)
+        Expert of each training row; −1 for the rows that GRBCM shares.
+    centroids_ : ndarray of shape (n_experts_, n_features_in_)
+        Mean input of each expert.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+        Where X had column names.
+    log_marginal_likelihood_value_ : float
+        What training reached.
+    trace_ : list of TraceRow
+        The steps of training.
+    choices_ : dict
+        What every "auto" was resolved to, and on what evidence.
+    repairs_ : dict
+        What numerics had to mend: jitter in training, jitter per expert, mended queries.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpexperts import DistributedGPRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(size=(300, 1))
+    >>> y = np.sin(10 * X[:, 0]) + 0.1 * rng.standard_normal(300)
+    >>> model = DistributedGPRegressor(n_experts=4, random_state=0).fit(X, y)
+    >>> mean, std = model.predict([[0.5]], return_std=True)
+    >>> bool(abs(mean[0] - np.sin(5)) < 0.1)
+    True
+    """
+
+    def __init__(
+        self,
+        n_experts: int | str = "auto",
+        expert_size: int | str = "auto",
+        partition: Any = "auto",
+        kernel: Any = "auto",
+        optimizer: str | None = "lbfgs",
+        n_restarts: int = 0,
+        training: str = "auto",
+        selection: Any = "auto",
+        n_selected: int | float | str = "auto",
+        aggregation: Any = "npae",
+        standardize: bool = True,
+        memory_budget: int | str = "auto",
+        engine: Any = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_experts = n_experts
+        self.expert_size = expert_size
+        self.partition = partition
+        self.kernel = kernel
+        self.optimizer = optimizer
+        self.n_restarts = n_restarts
+        self.training = training
+        self.selection = selection
+        self.n_selected = n_selected
+        self.aggregation = aggregation
+        self.standardize = standardize
+        self.memory_budget = memory_budget
+        self.engine = engine
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    # ---------------------------------------------------------------------------------------- fit
+
+    def fit(self, X: Any, y: Any) -> DistributedGPRegressor:
+        """Cut the data into parts, train the shared hyperparameters, and prepare the selection.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+        y : array-like of shape (n,) or (n, n_outputs)
+            Several outputs share the parts and the hyperparameters.
+
+        Returns
+        -------
+        self
+        """
+        self._check_settings()
+        X, y = validate_data(self, X, y, multi_output=True, y_numeric=True, dtype=np.float64, order="C")
+        self._y_ndim = y.ndim
+        y = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
+        seeds = check_random_state(self.random_state).randint(np.iinfo(np.int32).max, size=4)
+        partition_rng, restart_rng, communication_rng = (np.random.RandomState(s) for s in seeds[:3])
+        self._selection_seed = int(seeds[3])
+        self.choices_: dict[str, Any] = {}
+
+        self._x_scale, self._y_scale = self._standardizers(X, y)
+        X, y = self._x_scale.transform(X), self._y_scale.transform(y)
+        engine, aggregator = self._engine(), self._aggregator()
+        budget = bytes_of(self.memory_budget)
+
+        labels = self._partition(X, aggregator, partition_rng, communication_rng)
+        order = np.argsort(labels, kind="stable")
+        n_shared = int((labels < 0).sum())
+        shared_rows, own_rows = order[:n_shared], order[n_shared:]
+        self.labels_ = labels
+        self.n_experts_ = int(labels.max()) + 1
+        offsets = np.concatenate([[0], np.cumsum(np.bincount(labels[own_rows]))])
+        X_own, y_own = X[own_rows], y[own_rows]
+        shared = (X[shared_rows], y[shared_rows]) if n_shared else None
+        self._centroids = centroids_of(X_own, offsets)
+        self.centroids_ = self._x_scale.restore(self._centroids)
+
+        blocks = [Block(X_own[a:b], y_own[a:b]) for a, b in pairwise(offsets)]
+        if shared is not None:
+            blocks.append(Block(*shared))
+        covariance = covariance_of(self._kernel(X, y))
+        trainable = self.optimizer is not None and not self._constant_target
+        self._say(1, f"training on {len(blocks)} parts, {len(X)} rows: {covariance.kernel}")
+        training = maximise_likelihood(
+            covariance,
+            blocks,
+            engine,
+            n_restarts=self.n_restarts,
+            random_state=restart_rng,
+            max_steps=200 if trainable else 0,
+            on_step=self._report_step,
+        )
+        if trainable:
+            warn_of_bounds(training.covariance.kernel)
+        self.trace_ = training.trace
+        self.kernel_ = training.covariance.kernel
+        self.log_marginal_likelihood_value_ = training.trace[-1].log_marginal_likelihood
+        self._experts = Experts(
+            X_own,
+            y_own,
+            offsets,
+            training.covariance,
+            shared=shared,
+            factor_budget=max(budget - _WORK_BYTES, budget // 2),
+        )
+        self.repairs_: dict[str, Any] = {
+            "training_blocks_with_jitter": training.trace[-1].jittered,
+            "experts_with_jitter": self._experts.jitter,
+            "queries_mended": 0,
+        }
+        if training.trace[-1].jittered:
+            warnings.warn(
+                f"{training.trace[-1].jittered} of {len(blocks)} parts needed jitter to be factorised at the "
+                "trained hyperparameters (repairs_ counts them). The noise is very small or rows are "
+                "repeated; predictions are sound, but a WhiteKernel with a larger lower bound is safer.",
+                RepairWarning,
+                stacklevel=2,
+            )
+        self._fitted_with_communication = shared is not None
+        self._lock = threading.Lock()
+        self._fitted_selector: tuple[Any, Selector] | None = None
+        self._n_selected()  # so that a wrong K is an error now, not at the first prediction
+        self._selector()
+        return self
+
+    def _check_settings(self) -> None:
+        if self.optimizer not in ("lbfgs", None):
+            raise ValueError(f"optimizer must be 'lbfgs' or None, got {self.optimizer!r}.")
+        if self.training not in ("auto", "full"):
+            raise ValueError(f"training must be 'auto' or 'full', got {self.training!r}.")
+        if isinstance(self.n_restarts, bool) or not isinstance(self.n_restarts, (int, np.integer)):
+            raise TypeError(f"n_restarts must be an int, got {self.n_restarts!r}.")
+        if self.n_restarts < 0:
+            raise ValueError(f"n_restarts must be at least 0, got {self.n_restarts}.")
+
+    def _standardizers(self, X: np.ndarray, y: np.ndarray) -> tuple[Standardizer, Standardizer]:
+        self._constant_target = bool(np.all(y == y[0]))
+        if self._constant_target:
+            warnings.warn(
+                "All training targets are equal; the model predicts that value everywhere, "
+                "with a standard deviation of about rounding.",
+                ConstantTargetWarning,
+                stacklevel=3,
+            )
+            rounding = np.finfo(float).eps * np.maximum(np.abs(y[0]), 1e-12)
+            y_scale = Standardizer(y[0].copy(), rounding)
+        elif self.standardize:
+            y_scale = Standardizer.fit(y)
+        else:
+            y_scale = Standardizer.identity(y.shape[1])
+        d = X.shape[1]
+        return Standardizer.fit(X) if self.standardize else Standardizer.identity(d), y_scale
+
+    def _partition(
+        self,
+        X: np.ndarray,
+        aggregator: Aggregator,
+        partition_rng: np.random.RandomState,
+        communication_rng: np.random.RandomState,
+    ) -> np.ndarray:
+        """Expert of each row, (n,); −1 for rows that are shared by all."""
+        n = len(X)
+        given = not isinstance(self.partition, (str, Partitioner))
+        labels = self._given_labels(n, aggregator) if given else np.zeros(n, dtype=np.int64)
+        shared = np.flatnonzero(labels < 0)
+        if given:
+            M = len(np.unique(labels[labels >= 0]))
+        else:
+            M = number_of_experts(self.n_experts, self.expert_size, n, _automatic_n_experts(n))
+        if aggregator.needs_communication and len(shared) == 0:
+            shared = self._communication_rows(aggregator, n, M, communication_rng)
+        mine = np.setdiff1d(np.arange(n), shared, assume_unique=True)
+        if not given:
+            name = (
+                "balanced" if isinstance(self.partition, str) and self.partition == "auto" else self.partition
+            )
+            partitioner = member(name, PARTITIONERS, Partitioner, "partition")
+            self.choices_["partition"] = type(partitioner).__name__
+            if M > 1:
+                labels[mine] = np.asarray(partitioner.partition(X[mine], M, partition_rng))
+        labels[mine] = compact(labels[mine])
+        labels[shared] = -1
+        found = int(labels.max()) + 1
+        self.choices_["n_experts"] = found
+        if found < M:
+            warnings.warn(
+                f"{M} parts were asked for, but only {found} have rows: the inputs have too few distinct "
+                "values, or the shared rows emptied some. Continuing with those.",
+                FewerExpertsWarning,
+                stacklevel=3,
+            )
+        self._say(
+            1,
+            f"{found} experts of {np.bincount(labels[mine]).min()} to {np.bincount(labels[mine]).max()} rows",
+        )
+        return labels
+
+    def _given_labels(self, n: int, aggregator: Aggregator) -> np.ndarray:
+        labels = np.asarray(self.partition)
+        if labels.shape != (n,) or not np.issubdtype(labels.dtype, np.integer):
+            raise ValueError(
+                f"partition must name a method ({', '.join(PARTITIONERS)}), be a Partitioner, or be an int "
+                f"array with one label per row, shape ({n},); got {labels.dtype} of shape {labels.shape}."
+            )
+        if labels.min() < 0 and not aggregator.needs_communication:
+            raise ValueError(
+                "partition holds negative labels; −1 marks rows that are shared by all experts, "
+                "which only aggregation='grbcm' uses."
+            )
+        if self.expert_size != "auto":
+            raise ValueError("expert_size has no meaning where partition gives the labels.")
+        M = len(np.unique(labels[labels >= 0]))
+        if self.n_experts != "auto" and self.n_experts != M:
+            raise ValueError(f"n_experts={self.n_experts!r}, but partition holds {M} different labels.")
+        if M == 0:
+            raise ValueError("partition leaves no row to any expert: all labels are negative.")
+        return labels.astype(np.int64, copy=True)
+
+    def _communication_rows(self, aggregator: Any, n: int, M: int, rng: np.random.RandomState) -> np.ndarray:
+        size = getattr(aggregator, "communication_size", None) or max(1, n // (M + 1))
+        if n - size < M:
+            raise ValueError(
+                f"{n} rows cannot serve {M} experts and a communication set of {size} rows; "
+                "choose fewer experts."
+            )
+        return np.sort(rng.choice(n, size, replace=False))
+
+    def _kernel(self, X: np.ndarray, y: np.ndarray) -> Kernel:
+        if isinstance(self.kernel, Kernel):
+            kernel = clone(self.kernel)
+            for name, value in kernel.get_params().items():
+                if name.endswith("length_scale") and np.size(value) not in (1, X.shape[1]):
+                    raise ValueError(
+                        f"The kernel's {name} has {np.size(value)} entries, but X has {X.shape[1]} features; "
+                        "give one length scale, or one per feature."
+                    )
+            return kernel
+        names = ("auto", *NAMED_KERNELS)
+        if not isinstance(self.kernel, str) or self.kernel not in names:
+            raise ValueError(
+                f"Unknown kernel {self.kernel!r}; known names are {', '.join(map(repr, names))}, "
+                "or give a kernel of sklearn.gaussian_process.kernels."
+            )
+        name = "rbf" if self.kernel == "auto" else self.kernel
+        self.choices_["kernel"] = name
+        spread = np.concatenate([Standardizer.fit(X).scale, [np.mean(Standardizer.fit(y).scale)]])
+        return named_kernel(name, X.shape[1], standardized=spread)
+
+    # ------------------------------------------------------------------------------------ predict
+
+    @overload
+    def predict(self, X: Any, return_std: Literal[False] = False, latent: bool = False) -> np.ndarray: ...
+    @overload
+    def predict(
+        self, X: Any, return_std: Literal[True], latent: bool = False
+    ) -> tuple[np.ndarray, np.ndarray]: ...
+    def predict(
+        self, X: Any, return_std: bool = False, latent: bool = False
+    ) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
+        """Predict at new inputs.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+        return_std : bool
+            Whether to return standard deviations too.
+        latent : bool
+            Whether they are those of the noise-free function instead of a new observation.
+
+        Returns
+        -------
+        mean : ndarray of shape (n,) or (n, n_outputs)
+        std : ndarray of the same shape, if `return_std`
+        """
+        X = self._queries(X)
+        n, p = len(X), self._experts.n_outputs
+        mean, var = np.empty((n, p)), np.empty(n)
+        index = self._selector().select(X, self._n_selected())
+        if index.shape[1] == 1 and not return_std and not self._fitted_with_communication:
+            self._lone_means(X, index[:, 0], mean)
+        else:
+            for rows, _, prediction in self._batches(X, index):
+                mean[rows], var[rows] = prediction.mean, prediction.var
+        mean = self._shaped(self._y_scale.restore(mean))
+        return (mean, self._std(var, latent)) if return_std else mean
+
+    def select(self, X: Any) -> np.ndarray:
+        """Return the experts each query asks, best first.
+
+        Returns
+        -------
+        index : ndarray of int, shape (n, K)
+            −1 pads where K varies.
+        """
+        X = self._queries(X)
+        return self._selector().select(X, self._n_selected())
+
+    def explain(self, X: Any) -> Explanation:
+        """Return who was asked about each query, what each said, and the weight each got.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+
+        Returns
+        -------
+        Explanation
+        """
+        X = self._queries(X)
+        n, p = len(X), self._experts.n_outputs
+        index = self._selector().select(X, self._n_selected())
+        K = index.shape[1]
+        mean, var = np.empty((n, p)), np.empty(n)
+        said, said_var, weight = np.empty((n, K, p)), np.empty((n, K)), np.zeros((n, K))
+        with_communication = self._fitted_with_communication
+        communication_said = np.empty((n, p)) if with_communication else None
+        communication_weight = np.zeros(n) if with_communication else None
+        for rows, moments, prediction in self._batches(X, index):
+            mean[rows], var[rows] = prediction.mean, prediction.var
+            said[rows] = np.where(moments.asked[:, :, None], moments.mean, np.nan)
+            said_var[rows] = np.where(moments.asked, moments.var, np.nan)
+            weight[rows] = prediction.weight
+            if communication_said is not None and communication_weight is not None:
+                communication_said[rows] = moments.communication_mean
+                communication_weight[rows] = prediction.communication_weight
+        others = weight.sum(axis=1) + (0.0 if communication_weight is None else communication_weight)
+        restore, scale = self._y_scale.restore, self._y_scale.scale
+        return Explanation(
+            experts=index,
+            said=self._shaped(restore(said)),
+            said_std=self._shaped(np.sqrt(said_var)[:, :, None] * scale),
+            weight=weight,
+            prior_weight=1.0 - others,
+            prior_mean=self._y_scale.shift if self._y_ndim > 1 else self._y_scale.shift[0],
+            mean=self._shaped(restore(mean)),
+            std=self._std(var, latent=False),
+            communication_said=None
+            if communication_said is None
+            else self._shaped(restore(communication_said)),
+            communication_weight=communication_weight,
+        )
+
+    def _queries(self, X: Any) -> np.ndarray:
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, dtype=np.float64, order="C", ensure_min_samples=0)
+        return self._x_scale.transform(X)
+
+    def _batches(self, X: np.ndarray, index: np.ndarray) -> Any:
+        budget = min(_WORK_BYTES, bytes_of(self.memory_budget) // 4)
+        for rows, moments, prediction in predict_in_batches(
+            self._experts, self._aggregator(), X, index, self._engine(), budget=budget
+        ):
+            if prediction.repaired:
+                with self._lock:
+                    self.repairs_["queries_mended"] += prediction.repaired
+            yield rows, moments, prediction
+
+    def _lone_means(self, X: np.ndarray, expert: np.ndarray, mean: np.ndarray) -> None:
+        """Fill `mean` where one expert answers: its mean is the answer, no variance is paid for."""
+        groups = [np.flatnonzero(expert == i) for i in np.unique(expert)]
+        answers = self._engine().map(
+            lambda rows: self._experts.answer(int(expert[rows[0]]), X[rows], variance=False), groups
+        )
+        for rows, answer in zip(groups, answers, strict=True):
+            mean[rows] = answer.mean
+
+    def _std(self, var: np.ndarray, latent: bool) -> np.ndarray:
+        total = var if latent else var + self._experts.covariance.noise_variance
+        return self._shaped(np.sqrt(total)[:, None] * self._y_scale.scale)
+
+    def _shaped(self, values: np.ndarray) -> np.ndarray:
+        """Drop the outputs' axis where the training target had none."""
+        return values if self._y_ndim > 1 else values[..., 0]
+
+    # -------------------------------------------------------------------------------------- stages
+
+    def _engine(self) -> Engine:
+        if self.engine is None:
+            return ThreadEngine(self.n_jobs)
+        if isinstance(self.engine, Engine):
+            return self.engine
+        raise ValueError(f"engine must be None or an Engine, got {self.engine!r}.")
+
+    def _aggregator(self) -> Aggregator:
+        aggregator = member(self.aggregation, AGGREGATORS, Aggregator, "aggregation")
+        fitted = getattr(self, "_fitted_with_communication", None)
+        if fitted is not None and fitted != aggregator.needs_communication:
+            need, have = ("needs", "without") if aggregator.needs_communication else ("cannot use", "with")
+            raise RefitRequiredError(
+                f"aggregation={self.aggregation!r} {need} a communication set, but the experts were fitted "
+                f"{have} one. Call fit again with this setting."
+            )
+        return aggregator
+
+    def _selector(self) -> Selector:
+        """The fitted selector for the current setting; fitted anew where the setting has changed."""
+        key = _setting_key(self.selection)
+        with self._lock:
+            if self._fitted_selector is None or self._fitted_selector[0] != key:
+                self._fitted_selector = (key, self._new_selector().fit(self._experts_view()))
+            return self._fitted_selector[1]
+
+    def _new_selector(self) -> Selector:
+        if isinstance(self.selection, str) and self.selection == "auto":
+            self.choices_["selection"] = "knn in the kernel's metric"
+            return KNNSelector(metric="kernel")
+        if not isinstance(self.selection, (str, Selector)) and hasattr(self.selection, "predict_proba"):
+            return ClassifierSelector(self.selection)
+        return clone(member(self.selection, SELECTORS, Selector, "selection"))
+
+    def _experts_view(self) -> ExpertsView:
+        experts = self._experts
+        return ExpertsView(
+            X=experts.X,
+            labels=np.repeat(np.arange(experts.n_experts), experts.sizes),
+            centroids=self._centroids,
+            length_scale=experts.covariance.length_scale(experts.X.shape[1]),
+            means_at=self._means_of_all,
+            transform=lambda X: self._x_scale.transform(np.asarray(X, dtype=float)),
+            random_state=np.random.RandomState(self._selection_seed),
+        )
+
+    def _means_of_all(self, X: np.ndarray) -> np.ndarray:
+        answers = self._engine().map(
+            lambda i: self._experts.answer(i, X, variance=False).mean[:, 0],
+            range(self.n_experts_),
+            (self._experts.sizes.astype(float) ** 3).tolist(),
+        )
+        return np.stack(answers, axis=1)
+
+    def _n_selected(self) -> int:
+        automatic = self._new_selector().default_n_selected(self.n_experts_)
+        given = self.n_experts != "auto" or not isinstance(self.partition, (str, Partitioner))
+        return number_selected(self.n_selected, self.n_experts_, given=given, automatic=automatic)
+
+    # --------------------------------------------------------------------------------------- chores
+
+    def _say(self, level: int, message: str) -> None:
+        if self.verbose >= level:
+            print(f"[gpexperts] {message}", flush=True)
+
+    def _report_step(self, row: TraceRow) -> None:
+        self._say(
+            2 if row.step % 10 else 1,
+            f"step {row.step}: log likelihood {row.log_marginal_likelihood:.6g}, {row.seconds:.1f} s",
+        )
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = super().__getstate__()
+        state = dict(state)
+        state.pop("_lock", None)
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        if "_experts" in self.__dict__:
+            self._lock = threading.Lock()
+            self.repairs_["experts_with_jitter"] = self._experts.jitter
+
+
+def _automatic_n_experts(n: int) -> int:
+    """The exact GP while that takes seconds; then parts of about 500 rows."""
+    return 1 if n <= 2000 else -(-n // 500)
+
+
+def _setting_key(setting: Any) -> Any:
+    """Something equal for equal settings: a name, or a class with its parameters."""
+    if hasattr(setting, "get_params"):
+        return type(setting), repr(sorted(setting.get_params().items(), key=lambda kv: kv[0]))
+    return setting

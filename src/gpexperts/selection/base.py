@@ -1,0 +1,69 @@
+"""The contract of a selector: queries in, a ranking of experts for each query out."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+__all__ = ["ExpertsView", "Selector"]
+
+
+@dataclass(frozen=True)
+class ExpertsView:
+    """What a selector may look at when it is fitted; inputs are in the units the kernel sees."""
+
+    X: np.ndarray
+    """Training inputs, (n, d), sorted by expert."""
+    labels: np.ndarray
+    """Expert of each row, (n,)."""
+    centroids: np.ndarray
+    """Mean input of each expert, (M, d)."""
+    length_scale: np.ndarray
+    """What the kernel learned, (d,)."""
+    means_at: Callable[[np.ndarray], np.ndarray]
+    """Ask all experts: inputs (k, d) ↦ their means of the first output, (k, M)."""
+    transform: Callable[[np.ndarray], np.ndarray]
+    """The user's units ↦ the units the kernel sees."""
+    random_state: np.random.RandomState
+
+    @property
+    def n_experts(self) -> int:
+        """M."""
+        return len(self.centroids)
+
+
+class Selector(BaseEstimator, ABC):
+    """Says which experts a query should ask.
+
+    `fit` may learn from the experts; `select` ranks. The ranking of a query must not depend on the
+    other queries of its batch.
+    """
+
+    def fit(self, experts: ExpertsView) -> Selector:
+        """Learn what `select` needs; by default nothing."""
+        return self
+
+    @abstractmethod
+    def select(self, X: np.ndarray, n_selected: int) -> np.ndarray:
+        """Return the experts each query asks, best first.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n, d)
+            Queries, in the units the kernel sees.
+        n_selected : int
+            K, at least 1 and at most M.
+
+        Returns
+        -------
+        index : ndarray of int, shape (n, K)
+            No expert twice in a row; −1 pads rows that ask fewer.
+        """
+
+    def default_n_selected(self, n_experts: int) -> int:
+        """K where the user left it to us."""
+        return min(n_experts, 5)

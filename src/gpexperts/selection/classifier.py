@@ -1,0 +1,151 @@
+"""dnn and other classifiers: learn which expert a row belongs to, ask the most probable ones."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from scipy.spatial.distance import cdist
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.neural_network import MLPClassifier
+from threadpoolctl import threadpool_limits
+
+from gpexperts.selection.base import ExpertsView, Selector
+
+__all__ = ["ClassifierSelector", "DNNSelector"]
+
+
+class ClassifierSelector(Selector):
+    """Ask the K experts to which a classifier gives the largest probability.
+
+    Parameters
+    ----------
+    estimator : scikit-learn classifier
+        Anything with `fit` and `predict_proba`; it is cloned, and fitted on (x, expert of x).
+    max_rows : int
+        At most this many training rows, drawn at random, are shown to the classifier.
+
+    Notes
+    -----
+    Experts with the same probability (many get 0 from a forest, say) are ranked by the distance of
+    their centroids, so that the answer does not depend on how experts are numbered.
+    """
+
+    def __init__(self, estimator: Any, max_rows: int = 100_000) -> None:
+        self.estimator = estimator
+        self.max_rows = max_rows
+
+    def fit(self, experts: ExpertsView) -> ClassifierSelector:
+        X, labels = _sample(experts, self.max_rows)
+        self.centroids_ = experts.centroids
+        self.classes_ = np.unique(labels)
+        if len(self.classes_) > 1:
+            self.classifier_ = self._new_classifier(len(X))
+            _set_random_state(self.classifier_, experts.random_state)
+            self._fit_classifier(X, labels)
+        return self
+
+    def _new_classifier(self, n_rows: int) -> Any:
+        return clone(self.estimator)
+
+    def _fit_classifier(self, X: np.ndarray, labels: np.ndarray) -> None:
+        self.classifier_.fit(X, labels)
+
+    def probability(self, X: np.ndarray) -> np.ndarray:
+        """Probability of each expert for each query, (n, M)."""
+        p = np.zeros((len(X), len(self.centroids_)))
+        if len(self.classes_) > 1:
+            p[:, self.classes_] = self.classifier_.predict_proba(X)
+        return p
+
+    def select(self, X: np.ndarray, n_selected: int) -> np.ndarray:
+        index = np.empty((len(X), n_selected), dtype=np.int64)
+        step = max(1, 20_000_000 // len(self.centroids_))  # bounds the (n, M) arrays
+        for start in range(0, len(X), step):
+            rows = slice(start, start + step)
+            distance = cdist(X[rows], self.centroids_)
+            order = np.lexsort((distance, -self.probability(X[rows])), axis=1)
+            index[rows] = order[:, :n_selected]
+        return index
+
+
+class DNNSelector(ClassifierSelector):
+    """The paper's neural network: one hidden layer, trained on (x, expert of x) by Adam.
+
+    Parameters
+    ----------
+    hidden_units : int or tuple of int
+        Units of the hidden layer, or of each of several.
+    output : {"softmax", "sigmoid"}
+        Softmax with the cross-entropy of one expert per row, or one sigmoid per expert with binary
+        cross-entropy.
+    batch_size : int or "auto"
+        Rows per step of Adam; ``"auto"`` is min(200, n).
+    max_iter : int
+        Passes over the data.
+    learning_rate : float
+        Initial step of Adam.
+    max_rows : int
+        At most this many training rows, drawn at random, are shown to the network.
+    """
+
+    def __init__(
+        self,
+        hidden_units: int | tuple[int, ...] = 50,
+        output: str = "softmax",
+        batch_size: int | str = "auto",
+        max_iter: int = 100,
+        learning_rate: float = 5e-3,
+        max_rows: int = 100_000,
+    ) -> None:
+        self.hidden_units = hidden_units
+        self.output = output
+        self.batch_size = batch_size
+        self.max_iter = max_iter
+        self.learning_rate = learning_rate
+        self.max_rows = max_rows
+
+    def fit(self, experts: ExpertsView) -> DNNSelector:
+        if self.output not in ("softmax", "sigmoid"):
+            raise ValueError(f"Unknown output {self.output!r} of DNNSelector; known are softmax, sigmoid.")
+        super().fit(experts)
+        return self
+
+    def _new_classifier(self, n_rows: int) -> Any:
+        return MLPClassifier(
+            hidden_layer_sizes=np.atleast_1d(self.hidden_units).tolist(),
+            batch_size=self.batch_size if self.batch_size == "auto" else min(self.batch_size, n_rows),
+            max_iter=self.max_iter,
+            learning_rate_init=self.learning_rate,
+            tol=1e-3,
+            n_iter_no_change=5,
+        )
+
+    def _fit_classifier(self, X: np.ndarray, labels: np.ndarray) -> None:
+        # A multi-label target makes MLPClassifier use one sigmoid per class and binary cross-entropy.
+        target = labels if self.output == "softmax" else labels[:, None] == self.classes_
+        with threadpool_limits(1, user_api="blas"), warnings.catch_warnings():
+            # The ranking settles long before the loss does; `max_iter` is the limit we chose.
+            warnings.filterwarnings("ignore", category=ConvergenceWarning)
+            self.classifier_.fit(X, target)
+
+
+def _sample(experts: ExpertsView, max_rows: int) -> tuple[np.ndarray, np.ndarray]:
+    n = len(experts.X)
+    if n <= max_rows:
+        return experts.X, experts.labels
+    rows = np.sort(experts.random_state.choice(n, max_rows, replace=False))
+    return experts.X[rows], experts.labels[rows]
+
+
+def _set_random_state(estimator: Any, random_state: np.random.RandomState) -> None:
+    """Give every random part of the classifier a seed, unless its owner chose one."""
+    params = estimator.get_params(deep=True)
+    seeds = {
+        name: random_state.randint(np.iinfo(np.int32).max)
+        for name in sorted(params)
+        if name.split("__")[-1] == "random_state" and params[name] is None
+    }
+    estimator.set_params(**seeds)

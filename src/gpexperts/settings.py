@@ -1,0 +1,144 @@
+"""From what the user wrote to what is meant: numbers of experts, shares, sizes in bytes, names.
+
+Every function here either returns a plain value or raises an error that names the value it was given,
+what was expected, and what to do next.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from numbers import Integral, Real
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+__all__ = [
+    "bytes_of",
+    "default_memory_budget",
+    "member",
+    "number_of_experts",
+    "number_selected",
+]
+
+Stage = TypeVar("Stage")
+
+
+def member(value: Any, named: Mapping[str, type[Stage]], base: Any, parameter: str) -> Stage:
+    """Return the stage a name stands for, or the instance itself.
+
+    Parameters
+    ----------
+    value : str or instance of `base`
+    named : mapping from name to class
+    base : type
+        What an instance must be.
+    parameter : str
+        The constructor's parameter, for the error message.
+    """
+    if isinstance(value, base):
+        return value
+    known = ", ".join(repr(name) for name in named)
+    if isinstance(value, str):
+        if value in named:
+            return named[value]()
+        raise ValueError(f"Unknown {parameter} {value!r}; known names are {known}.")
+    raise TypeError(f"{parameter} must be one of {known} or an instance of {base.__name__}, got {value!r}.")
+
+
+def number_of_experts(n_experts: Any, expert_size: Any, n: int, automatic: int) -> int:
+    """Resolve M from `n_experts` and `expert_size` for n rows."""
+    if n_experts != "auto" and expert_size != "auto":
+        raise ValueError(f"Give n_experts or expert_size, not both (got {n_experts!r} and {expert_size!r}).")
+    if n_experts != "auto":
+        M = _positive_int(n_experts, "n_experts")
+        if n < M:
+            raise ValueError(
+                f"n_experts={M} is more than the {n} training rows; every expert needs at least one. "
+                "Choose a smaller n_experts or leave it 'auto'."
+            )
+        return M
+    if expert_size != "auto":
+        size = _positive_int(expert_size, "expert_size")
+        return max(1, -(-n // size))
+    return automatic
+
+
+def number_selected(n_selected: Any, n_experts: int, *, given: bool, automatic: int) -> int:
+    """Resolve K for M experts: a number, a ratio of M, or 'auto'.
+
+    Parameters
+    ----------
+    n_selected : int, float or "auto"
+    n_experts : int
+        M.
+    given : bool
+        Whether the user chose M: then K > M is an error, otherwise it means all.
+    automatic : int
+        What "auto" stands for.
+    """
+    if isinstance(n_selected, str):
+        if n_selected == "auto":
+            return automatic
+        raise ValueError(f"n_selected must be 'auto', a number or a ratio, got {n_selected!r}.")
+    if isinstance(n_selected, bool) or not isinstance(n_selected, Real):
+        raise TypeError(f"n_selected must be 'auto', an int or a float, got {n_selected!r}.")
+    if isinstance(n_selected, Integral):
+        K = _positive_int(n_selected, "n_selected")
+        if n_experts < K and given:
+            raise ValueError(
+                f"n_selected={K} is more than the {n_experts} experts. "
+                f"Choose at most {n_experts}, or 1.0 for all of them."
+            )
+        return min(K, n_experts)
+    ratio = float(n_selected)
+    if not 0.0 < ratio <= 1.0:
+        raise ValueError(
+            f"n_selected={ratio} is a ratio K/M and must lie in (0, 1]; for a number of experts give an int."
+        )
+    return max(1, int(np.floor(ratio * n_experts + 0.5)))
+
+
+def _positive_int(value: Any, parameter: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise TypeError(f"{parameter} must be 'auto' or a positive int, got {value!r}.")
+    if value < 1:
+        raise ValueError(f"{parameter} must be at least 1, got {value}.")
+    return int(value)
+
+
+_UNITS = {"": 1, "b": 1}
+_UNITS |= {f"{prefix}b": 1000**k for k, prefix in enumerate("kmgt", start=1)}
+_UNITS |= {f"{prefix}ib": 1024**k for k, prefix in enumerate("kmgt", start=1)}
+
+
+def bytes_of(value: Any) -> int:
+    """Resolve a memory budget: a number of bytes, '4GiB', '500 MB' or 'auto'."""
+    if isinstance(value, str):
+        if value == "auto":
+            return default_memory_budget()
+        match = re.fullmatch(r"\s*([0-9.]+)\s*([a-zA-Z]*)\s*", value)
+        if match and match[2].lower() in _UNITS:
+            value = float(match[1]) * _UNITS[match[2].lower()]
+        else:
+            raise ValueError(
+                f"memory_budget={value!r} is not a size; write bytes, '4GiB', '500MB' or 'auto'."
+            )
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise TypeError(f"memory_budget must be 'auto', bytes or a size like '4GiB', got {value!r}.")
+    if not float(value) >= 1_000_000:
+        raise ValueError(f"memory_budget={value} bytes is too small; give at least '1MB'.")
+    return int(float(value))
+
+
+def default_memory_budget() -> int:
+    """A quarter of what this process may use: the machine's memory, or its control group's limit."""
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    limit = Path("/sys/fs/cgroup/memory.max")
+    if limit.is_file():
+        text = limit.read_text().strip()
+        if text.isdigit():
+            total = min(total, int(text))
+    return max(64 * 1024**2, total // 4)
