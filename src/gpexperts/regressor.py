@@ -29,7 +29,7 @@ from gpexperts.partition import PARTITIONERS, Partitioner
 from gpexperts.partition.base import centroids_of, compact
 from gpexperts.prediction import predict_in_batches
 from gpexperts.selection import SELECTORS, ClassifierSelector, ExpertsView, KNNSelector, Selector
-from gpexperts.settings import bytes_of, member, number_of_experts, number_selected
+from gpexperts.settings import bytes_of, member, number_of_experts, number_selected, positive_int
 from gpexperts.standardize import Standardizer
 
 __all__ = ["DistributedGPRegressor", "Explanation"]
@@ -369,7 +369,8 @@ class DistributedGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         return labels.astype(np.int64, copy=True)
 
     def _communication_rows(self, aggregator: Any, n: int, M: int, rng: np.random.RandomState) -> np.ndarray:
-        size = getattr(aggregator, "communication_size", None) or max(1, n // (M + 1))
+        size = getattr(aggregator, "communication_size", None)
+        size = max(1, n // (M + 1)) if size is None else positive_int(size, "communication_size", "None")
         if n - size < M:
             raise ValueError(
                 f"{n} rows cannot serve {M} experts and a communication set of {size} rows; "

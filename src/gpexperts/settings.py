@@ -21,6 +21,7 @@ __all__ = [
     "member",
     "number_of_experts",
     "number_selected",
+    "positive_int",
 ]
 
 Stage = TypeVar("Stage")
@@ -53,7 +54,7 @@ def number_of_experts(n_experts: Any, expert_size: Any, n: int, automatic: int) 
     if n_experts != "auto" and expert_size != "auto":
         raise ValueError(f"Give n_experts or expert_size, not both (got {n_experts!r} and {expert_size!r}).")
     if n_experts != "auto":
-        M = _positive_int(n_experts, "n_experts")
+        M = positive_int(n_experts, "n_experts")
         if n < M:
             raise ValueError(
                 f"n_experts={M} is more than the {n} training rows; every expert needs at least one. "
@@ -61,7 +62,7 @@ def number_of_experts(n_experts: Any, expert_size: Any, n: int, automatic: int) 
             )
         return M
     if expert_size != "auto":
-        size = _positive_int(expert_size, "expert_size")
+        size = positive_int(expert_size, "expert_size")
         return max(1, -(-n // size))
     return automatic
 
@@ -86,7 +87,7 @@ def number_selected(n_selected: Any, n_experts: int, *, given: bool, automatic: 
     if isinstance(n_selected, bool) or not isinstance(n_selected, Real):
         raise TypeError(f"n_selected must be 'auto', an int or a float, got {n_selected!r}.")
     if isinstance(n_selected, Integral):
-        K = _positive_int(n_selected, "n_selected")
+        K = positive_int(n_selected, "n_selected")
         if n_experts < K and given:
             raise ValueError(
                 f"n_selected={K} is more than the {n_experts} experts. "
@@ -101,9 +102,10 @@ def number_selected(n_selected: Any, n_experts: int, *, given: bool, automatic: 
     return max(1, int(np.floor(ratio * n_experts + 0.5)))
 
 
-def _positive_int(value: Any, parameter: str) -> int:
+def positive_int(value: Any, parameter: str, otherwise: str = "'auto'") -> int:
+    """Return `value` as an int of at least 1; `otherwise` is what else the parameter may be."""
     if isinstance(value, bool) or not isinstance(value, Integral):
-        raise TypeError(f"{parameter} must be 'auto' or a positive int, got {value!r}.")
+        raise TypeError(f"{parameter} must be {otherwise} or a positive int, got {value!r}.")
     if value < 1:
         raise ValueError(f"{parameter} must be at least 1, got {value}.")
     return int(value)

@@ -9,8 +9,10 @@ from gpexperts.moments import ExpertMoments, Prediction, weighted
 
 __all__ = ["NPAE"]
 
-_SILENT = 1e-15
-"""An expert that explains less than this share of the prior variance has nothing to say."""
+_SILENT = 1e-100
+"""An expert that explains less than this share of the prior variance is close to 0/0, and is left out."""
+_FLOOR = 1e-15
+"""Smallest variance, relative to the prior: what rounding leaves of a certainty."""
 
 
 class NPAE(Aggregator):
@@ -39,20 +41,22 @@ class NPAE(Aggregator):
     def combine(self, moments: ExpertMoments) -> Prediction:
         if not 0.0 <= self.nugget < 1.0:
             raise ValueError(f"nugget must be a number in [0, 1), got {self.nugget!r}.")
+        assert moments.covariance is not None
         prior = moments.prior_var[:, None]
-        explained = np.where(moments.asked, prior - moments.var, 0.0)
+        # R's diagonal, not s² − v_i: the difference has lost the digits of an expert who explains little.
+        explained = np.where(moments.asked, np.einsum("nkk->nk", moments.covariance), 0.0)
         speaks = explained > _SILENT * prior
         r = np.where(speaks, explained, 0.0)
         weight, repaired = self._weights(moments.covariance, r, speaks, moments.prior_var)
         # Conservative: the variance really achieved by these weights is smaller by ε s² |w|².
-        var = moments.prior_var - np.einsum("nk,nk->n", weight, r)
+        left = 1.0 - np.einsum("nk,nk->n", weight, r) / moments.prior_var
+        var = moments.prior_var * np.clip(left, _FLOOR, 1.0)
         return Prediction(weighted(moments, weight), var, weight, repaired=repaired)
 
     def _weights(
-        self, R: np.ndarray | None, r: np.ndarray, speaks: np.ndarray, prior: np.ndarray
+        self, R: np.ndarray, r: np.ndarray, speaks: np.ndarray, prior: np.ndarray
     ) -> tuple[np.ndarray, int]:
         """Solve (R + ε s² I) w = r for every query; mend the systems that rounding has spoilt."""
-        assert R is not None
         K = r.shape[1]
         if K == 1:  # a lone expert is taken at its word
             return speaks.astype(float), 0
@@ -63,18 +67,29 @@ class NPAE(Aggregator):
         several = speaks.sum(axis=1) > 1
         nugget = np.where(several, self.nugget * prior, 0.0)[:, None]
         system[:, diagonal, diagonal] = np.where(speaks, r + nugget, prior[:, None])
-        try:
-            weight = np.linalg.solve(system, r[:, :, None])[:, :, 0]
-        except np.linalg.LinAlgError:
-            weight = np.full_like(r, np.nan)
+        weight = _solve(system, r)
         explained = np.einsum("nk,nk->n", weight, r)
         # The best combination explains at least what the best expert does, and never more than the prior.
         best = r.max(axis=1, initial=0.0)
         best = best * best / np.maximum(best + nugget[:, 0], np.finfo(float).tiny)
         wrong = ~((explained >= best * (1.0 - 1e-7)) & (explained <= prior * (1.0 + 1e-10)))
         if wrong.any():
-            weight[wrong] = _solve_by_eigenvalues(system[wrong], r[wrong])
+            mended = _solve_by_eigenvalues(system[wrong], r[wrong])
+            # Where even that claims to know more than there is to know, the best expert's word is taken.
+            hopeless = np.einsum("nk,nk->n", mended, r[wrong]) > prior[wrong] * (1.0 + 1e-10)
+            mended[hopeless] = np.eye(K)[np.argmax(r[wrong][hopeless], axis=1)]
+            weight[wrong] = mended
         return weight, int(wrong.sum())
+
+
+def _solve(system: np.ndarray, r: np.ndarray) -> np.ndarray:
+    """Solve system · w = r for every query; NaN for those whose system is singular, and only for those."""
+    try:
+        return np.linalg.solve(system, r[:, :, None])[:, :, 0]
+    except np.linalg.LinAlgError:
+        if len(r) == 1:
+            return np.full_like(r, np.nan)
+        return np.concatenate([_solve(system[q : q + 1], r[q : q + 1]) for q in range(len(r))])
 
 
 def _solve_by_eigenvalues(system: np.ndarray, r: np.ndarray) -> np.ndarray:
