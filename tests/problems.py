@@ -1,0 +1,114 @@
+"""Random problems, and the method written as its formulas read: slow loops that are hard to get wrong.
+
+Nothing here uses the library's own mathematics; kernels are evaluated by scikit-learn.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.gaussian_process.kernels import RBF, Kernel, WhiteKernel
+
+from gpexperts import DistributedGPRegressor
+
+
+class Problem(NamedTuple):
+    """Data, who owns which row, and queries."""
+
+    X: np.ndarray
+    y: np.ndarray
+    labels: np.ndarray
+    X_new: np.ndarray
+    signal: Kernel
+    noise: float
+
+    @property
+    def kernel(self) -> Kernel:
+        return self.signal + WhiteKernel(self.noise)
+
+    @property
+    def n_experts(self) -> int:
+        return int(self.labels.max()) + 1
+
+    @property
+    def scale(self) -> float:
+        """The signal's standard deviation, by which differences are judged."""
+        return float(np.sqrt(self.signal.diag(self.X[:1])[0]))
+
+
+def random_problem(
+    seed: int, n: int = 80, d: int = 2, n_experts: int = 4, n_new: int = 12, noise: float = 0.05
+) -> Problem:
+    """Rows drawn from a GP; parts are slabs along the first input, so that experts differ."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    signal = float(rng.uniform(0.5, 3.0)) * RBF(rng.uniform(0.6, 1.5, size=d))
+    covariance = signal(X) + noise * np.eye(n)
+    y = np.linalg.cholesky(covariance) @ rng.normal(size=n)
+    labels = np.empty(n, dtype=int)
+    labels[np.argsort(X[:, 0])] = np.arange(n) * n_experts // n
+    return Problem(X, y, labels, 1.3 * rng.normal(size=(n_new, d)), signal, noise)
+
+
+def fixed_model(problem: Problem, **settings: Any) -> DistributedGPRegressor:
+    """Fit at the problem's own hyperparameters, parts and units: nothing is learned or chosen."""
+    given = {
+        "partition": problem.labels,
+        "kernel": problem.kernel,
+        "optimizer": None,
+        "training": "full",
+        "standardize": False,
+        "selection": "all",
+        "random_state": 0,
+    }
+    return DistributedGPRegressor(**(given | settings)).fit(problem.X, problem.y)
+
+
+class Local(NamedTuple):
+    """One expert's q (n_new, m), mean (n_new,) and variance (n_new,)."""
+
+    q: np.ndarray
+    mean: np.ndarray
+    var: np.ndarray
+
+
+def gp(problem: Problem, rows: np.ndarray) -> Local:
+    """The exact GP on some rows of the problem, by an explicit inverse."""
+    X, y = problem.X[rows], problem.y[rows]
+    C = problem.signal(X) + problem.noise * np.eye(len(X))
+    k = problem.signal(problem.X_new, X)
+    q = k @ np.linalg.inv(C)
+    return Local(q, q @ y, problem.signal.diag(problem.X_new) - np.einsum("nm,nm->n", q, k))
+
+
+def local_gps(problem: Problem) -> list[Local]:
+    """Every expert of the problem."""
+    return [gp(problem, np.flatnonzero(problem.labels == i)) for i in range(problem.n_experts)]
+
+
+def dense_npae(problem: Problem, asked: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """NPAE as the best linear predictor from the joint covariance of (f*, y), written out densely.
+
+    The experts' means are A y with a sparse (M, n) matrix A per query, so that their covariance is
+    A (K + σ²I) Aᵀ and their covariance with f* is A k*: no formula of the paper is used.
+
+    `asked` is (n_new, K): the experts each query asks; all of them if None.
+    """
+    n, n_new = len(problem.X), len(problem.X_new)
+    if asked is None:
+        asked = np.tile(np.arange(problem.n_experts), (n_new, 1))
+    C = problem.signal(problem.X) + problem.noise * np.eye(n)
+    k = problem.signal(problem.X, problem.X_new)
+    prior = problem.signal.diag(problem.X_new)
+    experts = local_gps(problem)
+    mean, var = np.empty(n_new), np.empty(n_new)
+    for query in range(n_new):
+        A = np.zeros((asked.shape[1], n))
+        for row, i in enumerate(asked[query]):
+            A[row, problem.labels == i] = experts[i].q[query]
+        covariance, with_f = A @ C @ A.T, A @ k[:, query]
+        weight = np.linalg.solve(covariance, with_f)
+        mean[query] = weight @ A @ problem.y
+        var[query] = prior[query] - weight @ with_f
+    return mean, var
