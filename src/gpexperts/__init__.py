@@ -9,7 +9,8 @@ says who is asked, `aggregation` combines what they say; `engines` says where th
 estimator in `regressor` composes them, `metrics` scores the result.
 """
 
-from gpexperts.regressor import DistributedGPRegressor, Explanation
+from gpexperts.explanation import Explanation
+from gpexperts.regressor import DistributedGPRegressor
 
 __version__ = "0.1.0"
 

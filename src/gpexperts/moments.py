@@ -53,6 +53,13 @@ class Prediction:
     """(n,) weight of the communication expert's mean."""
     repaired: int = 0
     """Queries whose system had to be mended."""
+    widening: np.ndarray | None = None
+    """(n, p) factor by which the observation's variance is widened where experts contradict each other."""
+
+    def observation_var(self, noise_variance: float) -> np.ndarray:
+        """Variance of a new observation, (n, p)."""
+        var = np.repeat((self.var + noise_variance)[:, None], self.mean.shape[1], axis=1)
+        return var if self.widening is None else var * self.widening
 
 
 def weighted(moments: ExpertMoments, weight: np.ndarray) -> np.ndarray:

@@ -9,6 +9,7 @@ experts also share the blocks k(X_i, X_j).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -18,7 +19,7 @@ from gpexperts.engines.base import Engine
 from gpexperts.experts.local import Answer, Experts
 from gpexperts.moments import ExpertMoments, Prediction
 
-__all__ = ["gather_moments", "predict_in_batches"]
+__all__ = ["gather_moments", "predict_in_batches", "without_experts", "without_weak_experts"]
 
 _FLOOR = 1e-15
 """Smallest posterior variance, relative to the prior: what rounding leaves of a certainty."""
@@ -32,6 +33,7 @@ def predict_in_batches(
     engine: Engine,
     *,
     budget: int,
+    prune: float = 0.0,
     max_batch: int | None = None,
     on_batch: Callable[[int], None] | None = None,
 ) -> Iterator[tuple[np.ndarray, ExpertMoments, Prediction]]:
@@ -48,6 +50,8 @@ def predict_in_batches(
     engine : Engine
     budget : int
         Bytes for the work arrays of a batch.
+    prune : float
+        As in :func:`gather_moments`.
     max_batch : int, optional
         Upper limit of queries per batch.
     on_batch : callable, optional
@@ -68,6 +72,7 @@ def predict_in_batches(
             engine,
             covariance=aggregator.needs_covariance,
             communication=aggregator.needs_communication,
+            prune=prune,
         )
         yield rows, moments, aggregator.combine(moments)
         if on_batch is not None:
@@ -94,6 +99,7 @@ def gather_moments(
     *,
     covariance: bool,
     communication: bool = False,
+    prune: float = 0.0,
 ) -> ExpertMoments:
     """Ask the experts of `index` about the queries X and collect what they say.
 
@@ -107,6 +113,9 @@ def gather_moments(
         Whether the experts' covariances R are wanted.
     communication : bool
         Whether the communication expert is asked too, by every query.
+    prune : float
+        Experts that explain less than this share of what a query's best expert explains are left
+        out before the pairs are formed; their places in the index become −1.
     """
     n, K = index.shape
     prior = experts.covariance.prior_variance(X)
@@ -124,12 +133,35 @@ def gather_moments(
         var[group.query, group.column] -= answer.explained
     np.maximum(var, _FLOOR * prior[:, None], out=var)
 
-    R = _covariances(experts, index, groups, answers, engine) if covariance else None
+    moments = ExpertMoments(index, mean, var, prior)
+    if prune > 0:
+        moments = without_weak_experts(moments, prune)
+    if covariance:
+        moments = replace(moments, covariance=_covariances(experts, moments.index, groups, answers, engine))
     if not communication:
-        return ExpertMoments(index, mean, var, prior, R)
+        return moments
     (answer,) = engine.map(lambda i: experts.answer(i, X), [experts.n_experts])
     communication_var = np.maximum(prior - answer.explained, _FLOOR * prior)
-    return ExpertMoments(index, mean, var, prior, R, answer.mean, communication_var)
+    return replace(moments, communication_mean=answer.mean, communication_var=communication_var)
+
+
+def without_experts(moments: ExpertMoments, dropped: np.ndarray) -> ExpertMoments:
+    """Return the moments as if the experts marked in `dropped` (n, K) had not been asked."""
+    kept = moments.asked & ~dropped
+    R = moments.covariance
+    return replace(
+        moments,
+        index=np.where(kept, moments.index, -1),
+        mean=np.where(kept[:, :, None], moments.mean, 0.0),
+        var=np.where(kept, moments.var, moments.prior_var[:, None]),
+        covariance=None if R is None else np.where(kept[:, :, None] & kept[:, None, :], R, 0.0),
+    )
+
+
+def without_weak_experts(moments: ExpertMoments, prune: float) -> ExpertMoments:
+    """Leave out the experts that explain less than `prune` of what a query's best expert explains."""
+    explained = moments.prior_var[:, None] - moments.var
+    return without_experts(moments, explained < prune * explained.max(axis=1, keepdims=True))
 
 
 class _Group(NamedTuple):
@@ -165,7 +197,9 @@ def _covariances(
     q = {}
     for group, answer in zip(groups, answers, strict=True):
         slot[group.query, group.column] = np.arange(len(group.query))
-        R[group.query, group.column, group.column] = answer.explained
+        assert answer.explained is not None
+        kept = index[group.query, group.column] >= 0
+        R[group.query, group.column, group.column] = np.where(kept, answer.explained, 0.0)
         assert answer.weights is not None
         q[group.expert] = answer.weights
     pairs = list(_by_pair(index))

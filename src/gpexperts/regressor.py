@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import warnings
-from dataclasses import dataclass
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any, Literal, overload
 
@@ -14,63 +14,28 @@ from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from gpexperts.aggregation import AGGREGATORS, Aggregator
+from gpexperts.aggregation import AGGREGATORS, NPAE, Aggregator
 from gpexperts.engines import Engine, ThreadEngine
-from gpexperts.exceptions import (
-    ConstantTargetWarning,
-    FewerExpertsWarning,
-    RefitRequiredError,
-    RepairWarning,
-)
-from gpexperts.experts.kernels import NAMED_KERNELS, covariance_of, named_kernel
+from gpexperts.exceptions import ConstantTargetWarning, RefitRequiredError, RepairWarning
+from gpexperts.experts.kernels import Covariance, candidate_kernels, covariance_of
 from gpexperts.experts.local import Experts
+from gpexperts.experts.staged import train_in_stages
 from gpexperts.experts.training import Block, TraceRow, maximise_likelihood, warn_of_bounds
+from gpexperts.explanation import Explanation
+from gpexperts.holdout import Rule, learn_rule
+from gpexperts.moments import ExpertMoments, Prediction
 from gpexperts.partition import PARTITIONERS, Partitioner
-from gpexperts.partition.base import centroids_of, compact
+from gpexperts.partition.base import centroids_of
+from gpexperts.partition.deal import deal_rows, labels_are_given
 from gpexperts.prediction import predict_in_batches
 from gpexperts.selection import SELECTORS, ClassifierSelector, ExpertsView, KNNSelector, Selector
-from gpexperts.settings import bytes_of, member, number_of_experts, number_selected, positive_int
+from gpexperts.settings import bytes_of, member, number_selected
 from gpexperts.standardize import Standardizer
 
-__all__ = ["DistributedGPRegressor", "Explanation"]
+__all__ = ["DistributedGPRegressor"]
 
 _WORK_BYTES = 256 * 1024**2
 """Work arrays of a batch take no more than this, however large the budget: larger ones are no faster."""
-
-
-@dataclass(frozen=True)
-class Explanation:
-    """Who was asked about each query, what each said, and how that made the answer.
-
-    For n queries and K experts asked; all values are in the units of the target. With several
-    outputs, `said`, `mean` and `std` have a last axis for them. For every query
-
-        mean = Σ_k weight_k · said_k + prior_weight · prior_mean
-
-    plus, for GRBCM, communication_weight · communication_said. The prior mean (that of the training
-    targets, or 0 if `standardize=False`) gets the weight that the experts leave over.
-    """
-
-    experts: np.ndarray
-    """(n, K) the experts asked, best first; −1 pads."""
-    said: np.ndarray
-    """(n, K[, p]) the mean each of them predicted; NaN in padded columns."""
-    said_std: np.ndarray
-    """(n, K[, p]) the standard deviation of each expert's latent prediction; NaN in padded columns."""
-    weight: np.ndarray
-    """(n, K) the weight each expert got; 0 in padded columns."""
-    prior_weight: np.ndarray
-    """(n,) 1 less all the other weights."""
-    prior_mean: np.ndarray
-    """() or (p,) what is predicted where nothing is known."""
-    mean: np.ndarray
-    """(n[, p]) the prediction."""
-    std: np.ndarray
-    """(n[, p]) its standard deviation, for a new observation."""
-    communication_said: np.ndarray | None = None
-    """(n[, p]) what GRBCM's communication expert said; None for other rules."""
-    communication_weight: np.ndarray | None = None
-    """(n,) the weight it got; None for other rules."""
 
 
 class DistributedGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
@@ -205,74 +170,69 @@ class DistributedGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         X, y = validate_data(self, X, y, multi_output=True, y_numeric=True, dtype=np.float64, order="C")
         self._y_ndim = y.ndim
         y = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
-        seeds = check_random_state(self.random_state).randint(np.iinfo(np.int32).max, size=4)
-        partition_rng, restart_rng, communication_rng = (np.random.RandomState(s) for s in seeds[:3])
-        self._selection_seed = int(seeds[3])
+        seeds = check_random_state(self.random_state).randint(np.iinfo(np.int32).max, size=5)
+        partition_rng, training_rng, communication_rng = (np.random.RandomState(s) for s in seeds[:3])
+        self._selection_seed, self._rule_seed = int(seeds[3]), int(seeds[4])
         self.choices_: dict[str, Any] = {}
 
         self._x_scale, self._y_scale = self._standardizers(X, y)
         X, y = self._x_scale.transform(X), self._y_scale.transform(y)
         engine, aggregator = self._engine(), self._aggregator()
         budget = bytes_of(self.memory_budget)
+        candidates = candidate_kernels(self.kernel, X, y)
 
-        labels = self._partition(X, aggregator, partition_rng, communication_rng)
-        order = np.argsort(labels, kind="stable")
-        n_shared = int((labels < 0).sum())
-        shared_rows, own_rows = order[:n_shared], order[n_shared:]
+        if self.training == "full":
+            covariance, scale = None, np.ones(X.shape[1])
+        else:
+            covariance = self._train_on_blocks(candidates, X, y, engine, training_rng)
+            scale = covariance.length_scale(X.shape[1])
+        partition, scale = self._partitioner(scale)
+        labels = deal_rows(
+            X / scale,
+            partition,
+            self.n_experts,
+            self.expert_size,
+            aggregator,
+            partition_rng=partition_rng,
+            communication_rng=communication_rng,
+        )
         self.labels_ = labels
         self.n_experts_ = int(labels.max()) + 1
-        offsets = np.concatenate([[0], np.cumsum(np.bincount(labels[own_rows]))])
+        order = np.argsort(labels, kind="stable")
+        shared_rows, own_rows = np.split(order, [int((labels < 0).sum())])
+        sizes = np.bincount(labels[own_rows])
+        offsets = np.concatenate([[0], np.cumsum(sizes)])
         X_own, y_own = X[own_rows], y[own_rows]
-        shared = (X[shared_rows], y[shared_rows]) if n_shared else None
+        shared = (X[shared_rows], y[shared_rows]) if len(shared_rows) else None
         self._centroids = centroids_of(X_own, offsets)
         self.centroids_ = self._x_scale.restore(self._centroids)
+        self.choices_["n_experts"] = self.n_experts_
+        self._say(1, f"{self.n_experts_} experts of {sizes.min()} to {sizes.max()} rows")
 
-        blocks = [Block(X_own[a:b], y_own[a:b]) for a, b in pairwise(offsets)]
-        if shared is not None:
-            blocks.append(Block(*shared))
-        covariance = covariance_of(self._kernel(X, y))
-        trainable = self.optimizer is not None and not self._constant_target
-        self._say(1, f"training on {len(blocks)} parts, {len(X)} rows: {covariance.kernel}")
-        training = maximise_likelihood(
-            covariance,
-            blocks,
-            engine,
-            n_restarts=self.n_restarts,
-            random_state=restart_rng,
-            max_steps=200 if trainable else 0,
-            on_step=self._report_step,
-        )
-        if trainable:
-            warn_of_bounds(training.covariance.kernel)
-        self.trace_ = training.trace
-        self.kernel_ = training.covariance.kernel
-        self.log_marginal_likelihood_value_ = training.trace[-1].log_marginal_likelihood
+        if covariance is None:
+            parts = [Block(X_own[a:b], y_own[a:b]) for a, b in pairwise(offsets)]
+            if shared is not None:
+                parts.append(Block(*shared))
+            covariance = self._train_on_parts(candidates, parts, X, y, engine, training_rng)
+        self._report_training(covariance)
         self._experts = Experts(
             X_own,
             y_own,
             offsets,
-            training.covariance,
+            covariance,
             shared=shared,
             factor_budget=max(budget - _WORK_BYTES, budget // 2),
         )
         self.repairs_: dict[str, Any] = {
-            "training_blocks_with_jitter": training.trace[-1].jittered,
+            "training_blocks_with_jitter": self.trace_[-1].jittered,
             "experts_with_jitter": self._experts.jitter,
             "queries_mended": 0,
         }
-        if training.trace[-1].jittered:
-            warnings.warn(
-                f"{training.trace[-1].jittered} of {len(blocks)} parts needed jitter to be factorised at the "
-                "trained hyperparameters (repairs_ counts them). The noise is very small or rows are "
-                "repeated; predictions are sound, but a WhiteKernel with a larger lower bound is safer.",
-                RepairWarning,
-                stacklevel=2,
-            )
         self._fitted_with_communication = shared is not None
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._fitted_selector: tuple[Any, Selector] | None = None
-        self._n_selected()  # so that a wrong K is an error now, not at the first prediction
-        self._selector()
+        self._learned_rule: tuple[Any, Rule] | None = None
+        self._rule()  # so that a wrong K is an error now, not at the first prediction
         return self
 
     def _check_settings(self) -> None:
@@ -303,101 +263,84 @@ class DistributedGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         d = X.shape[1]
         return Standardizer.fit(X) if self.standardize else Standardizer.identity(d), y_scale
 
-    def _partition(
+    def _partitioner(self, learned: np.ndarray) -> tuple[Any, np.ndarray]:
+        """What cuts the rows, and the length that counts as 1 in each input while it does."""
+        if labels_are_given(self.partition):
+            return self.partition, np.ones_like(learned)
+        if self.partition == "auto":
+            # Neighbours are those that the kernel takes for such, where it is known before the cut.
+            self.choices_["partition"] = "balanced, in the kernel's metric"
+            return PARTITIONERS["balanced"](), learned
+        return member(self.partition, PARTITIONERS, Partitioner, "partition"), np.ones_like(learned)
+
+    @property
+    def _trainable(self) -> bool:
+        return self.optimizer is not None and not self._constant_target
+
+    def _train_on_blocks(
         self,
+        candidates: dict[str, Kernel],
         X: np.ndarray,
-        aggregator: Aggregator,
-        partition_rng: np.random.RandomState,
-        communication_rng: np.random.RandomState,
-    ) -> np.ndarray:
-        """Expert of each row, (n,); −1 for rows that are shared by all."""
-        n = len(X)
-        given = not isinstance(self.partition, (str, Partitioner))
-        labels = self._given_labels(n, aggregator) if given else np.zeros(n, dtype=np.int64)
-        shared = np.flatnonzero(labels < 0)
-        if given:
-            M = len(np.unique(labels[labels >= 0]))
-        else:
-            M = number_of_experts(self.n_experts, self.expert_size, n, _automatic_n_experts(n))
-        if aggregator.needs_communication and len(shared) == 0:
-            shared = self._communication_rows(aggregator, n, M, communication_rng)
-        mine = np.setdiff1d(np.arange(n), shared, assume_unique=True)
-        if not given:
-            name = (
-                "balanced" if isinstance(self.partition, str) and self.partition == "auto" else self.partition
-            )
-            partitioner = member(name, PARTITIONERS, Partitioner, "partition")
-            self.choices_["partition"] = type(partitioner).__name__
-            if M > 1:
-                labels[mine] = np.asarray(partitioner.partition(X[mine], M, partition_rng))
-        labels[mine] = compact(labels[mine])
-        labels[shared] = -1
-        found = int(labels.max()) + 1
-        self.choices_["n_experts"] = found
-        if found < M:
+        y: np.ndarray,
+        engine: Engine,
+        rng: np.random.RandomState,
+    ) -> Covariance:
+        """Train on small blocks from every region: the cost does not grow with the rows."""
+        staged = train_in_stages(
+            candidates,
+            X,
+            y,
+            engine,
+            random_state=rng,
+            n_restarts=self.n_restarts,
+            trainable=self._trainable,
+            on_step=self._report_step,
+            say=lambda message: self._say(1, message),
+        )
+        self.choices_["kernel"] = staged.choice
+        self.choices_["training"] = staged.evidence
+        self.trace_ = staged.trace
+        return staged.covariance
+
+    def _train_on_parts(
+        self,
+        candidates: dict[str, Kernel],
+        parts: list[Block],
+        X: np.ndarray,
+        y: np.ndarray,
+        engine: Engine,
+        rng: np.random.RandomState,
+    ) -> Covariance:
+        """The paper's joint training on every part; blocks choose the kernel if it is to be chosen."""
+        covariance = covariance_of(next(iter(candidates.values())))
+        if len(candidates) > 1 and self._trainable:
+            covariance = self._train_on_blocks(candidates, X, y, engine, rng)
+        training = maximise_likelihood(
+            covariance,
+            parts,
+            engine,
+            n_restarts=self.n_restarts,
+            random_state=rng,
+            max_steps=200 if self._trainable else 0,
+            on_step=self._report_step,
+        )
+        self.trace_ = training.trace
+        return training.covariance
+
+    def _report_training(self, covariance: Covariance) -> None:
+        self.kernel_ = covariance.kernel
+        self.log_marginal_likelihood_value_ = self.trace_[-1].log_marginal_likelihood
+        self._say(1, f"kernel: {self.kernel_}")
+        if self._trainable:
+            warn_of_bounds(self.kernel_)
+        if self.trace_[-1].jittered:
             warnings.warn(
-                f"{M} parts were asked for, but only {found} have rows: the inputs have too few distinct "
-                "values, or the shared rows emptied some. Continuing with those.",
-                FewerExpertsWarning,
+                f"{self.trace_[-1].jittered} training blocks needed jitter to be factorised at the trained "
+                "hyperparameters (repairs_ counts them). The noise is very small or rows are repeated; "
+                "predictions are sound, but a WhiteKernel with a larger lower bound is safer.",
+                RepairWarning,
                 stacklevel=3,
             )
-        self._say(
-            1,
-            f"{found} experts of {np.bincount(labels[mine]).min()} to {np.bincount(labels[mine]).max()} rows",
-        )
-        return labels
-
-    def _given_labels(self, n: int, aggregator: Aggregator) -> np.ndarray:
-        labels = np.asarray(self.partition)
-        if labels.shape != (n,) or not np.issubdtype(labels.dtype, np.integer):
-            raise ValueError(
-                f"partition must name a method ({', '.join(PARTITIONERS)}), be a Partitioner, or be an int "
-                f"array with one label per row, shape ({n},); got {labels.dtype} of shape {labels.shape}."
-            )
-        if labels.min() < 0 and not aggregator.needs_communication:
-            raise ValueError(
-                "partition holds negative labels; −1 marks rows that are shared by all experts, "
-                "which only aggregation='grbcm' uses."
-            )
-        if self.expert_size != "auto":
-            raise ValueError("expert_size has no meaning where partition gives the labels.")
-        M = len(np.unique(labels[labels >= 0]))
-        if self.n_experts != "auto" and self.n_experts != M:
-            raise ValueError(f"n_experts={self.n_experts!r}, but partition holds {M} different labels.")
-        if M == 0:
-            raise ValueError("partition leaves no row to any expert: all labels are negative.")
-        return labels.astype(np.int64, copy=True)
-
-    def _communication_rows(self, aggregator: Any, n: int, M: int, rng: np.random.RandomState) -> np.ndarray:
-        size = getattr(aggregator, "communication_size", None)
-        size = max(1, n // (M + 1)) if size is None else positive_int(size, "communication_size", "None")
-        if n - size < M:
-            raise ValueError(
-                f"{n} rows cannot serve {M} experts and a communication set of {size} rows; "
-                "choose fewer experts."
-            )
-        return np.sort(rng.choice(n, size, replace=False))
-
-    def _kernel(self, X: np.ndarray, y: np.ndarray) -> Kernel:
-        if isinstance(self.kernel, Kernel):
-            kernel = clone(self.kernel)
-            for name, value in kernel.get_params().items():
-                if name.endswith("length_scale") and np.size(value) not in (1, X.shape[1]):
-                    raise ValueError(
-                        f"The kernel's {name} has {np.size(value)} entries, but X has {X.shape[1]} features; "
-                        "give one length scale, or one per feature."
-                    )
-            return kernel
-        names = ("auto", *NAMED_KERNELS)
-        if not isinstance(self.kernel, str) or self.kernel not in names:
-            raise ValueError(
-                f"Unknown kernel {self.kernel!r}; known names are {', '.join(map(repr, names))}, "
-                "or give a kernel of sklearn.gaussian_process.kernels."
-            )
-        name = "rbf" if self.kernel == "auto" else self.kernel
-        self.choices_["kernel"] = name
-        spread = np.concatenate([Standardizer.fit(X).scale, [np.mean(Standardizer.fit(y).scale)]])
-        return named_kernel(name, X.shape[1], standardized=spread)
 
     # ------------------------------------------------------------------------------------ predict
 
@@ -427,15 +370,17 @@ class DistributedGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         """
         X = self._queries(X)
         n, p = len(X), self._experts.n_outputs
-        mean, var = np.empty((n, p)), np.empty(n)
-        index = self._selector().select(X, self._n_selected())
+        mean, var = np.empty((n, p)), np.empty((n, p))
+        rule = self._rule()
+        index = self._selector().select(X, rule.n_selected)
         if index.shape[1] == 1 and not return_std and not self._fitted_with_communication:
             self._lone_means(X, index[:, 0], mean)
         else:
-            for rows, _, prediction in self._batches(X, index):
-                mean[rows], var[rows] = prediction.mean, prediction.var
+            for rows, _, prediction in self._batches(X, index, rule):
+                mean[rows] = prediction.mean
+                var[rows] = self._variance(prediction, latent)
         mean = self._shaped(self._y_scale.restore(mean))
-        return (mean, self._std(var, latent)) if return_std else mean
+        return (mean, self._shaped(np.sqrt(var) * self._y_scale.scale)) if return_std else mean
 
     def select(self, X: Any) -> np.ndarray:
         """Return the experts each query asks, best first.
@@ -446,7 +391,12 @@ class DistributedGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             −1 pads where K varies.
         """
         X = self._queries(X)
-        return self._selector().select(X, self._n_selected())
+        rule = self._rule()
+        index = self._selector().select(X, rule.n_selected)
+        if rule.prune > 0:
+            for rows, moments, _ in self._batches(X, index.copy(), rule):
+                index[rows] = moments.index
+        return index
 
     def explain(self, X: Any) -> Explanation:
         """Return who was asked about each query, what each said, and the weight each got.
@@ -461,15 +411,18 @@ class DistributedGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         """
         X = self._queries(X)
         n, p = len(X), self._experts.n_outputs
-        index = self._selector().select(X, self._n_selected())
+        rule = self._rule()
+        index = self._selector().select(X, rule.n_selected)
         K = index.shape[1]
-        mean, var = np.empty((n, p)), np.empty(n)
+        mean, var = np.empty((n, p)), np.empty((n, p))
         said, said_var, weight = np.empty((n, K, p)), np.empty((n, K)), np.zeros((n, K))
         with_communication = self._fitted_with_communication
         communication_said = np.empty((n, p)) if with_communication else None
         communication_weight = np.zeros(n) if with_communication else None
-        for rows, moments, prediction in self._batches(X, index):
-            mean[rows], var[rows] = prediction.mean, prediction.var
+        for rows, moments, prediction in self._batches(X, index.copy(), rule):
+            index[rows] = moments.index
+            mean[rows] = prediction.mean
+            var[rows] = self._variance(prediction, latent=False)
             said[rows] = np.where(moments.asked[:, :, None], moments.mean, np.nan)
             said_var[rows] = np.where(moments.asked, moments.var, np.nan)
             weight[rows] = prediction.weight
@@ -486,7 +439,7 @@ class DistributedGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             prior_weight=1.0 - others,
             prior_mean=self._y_scale.shift if self._y_ndim > 1 else self._y_scale.shift[0],
             mean=self._shaped(restore(mean)),
-            std=self._std(var, latent=False),
+            std=self._shaped(np.sqrt(var) * scale),
             communication_said=None
             if communication_said is None
             else self._shaped(restore(communication_said)),
@@ -498,10 +451,14 @@ class DistributedGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         X = validate_data(self, X, reset=False, dtype=np.float64, order="C", ensure_min_samples=0)
         return self._x_scale.transform(X)
 
-    def _batches(self, X: np.ndarray, index: np.ndarray) -> Any:
-        budget = min(_WORK_BYTES, bytes_of(self.memory_budget) // 4)
+    def _batches(
+        self, X: np.ndarray, index: np.ndarray, rule: Rule
+    ) -> Iterator[tuple[np.ndarray, ExpertMoments, Prediction]]:
+        aggregator = self._aggregator()
+        if isinstance(aggregator, NPAE) and aggregator.widen == "auto":
+            aggregator = NPAE(aggregator.nugget, widen=rule.widen)
         for rows, moments, prediction in predict_in_batches(
-            self._experts, self._aggregator(), X, index, self._engine(), budget=budget
+            self._experts, aggregator, X, index, self._engine(), budget=self._work_budget, prune=rule.prune
         ):
             if prediction.repaired:
                 with self._lock:
@@ -517,9 +474,15 @@ class DistributedGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         for rows, answer in zip(groups, answers, strict=True):
             mean[rows] = answer.mean
 
-    def _std(self, var: np.ndarray, latent: bool) -> np.ndarray:
-        total = var if latent else var + self._experts.covariance.noise_variance
-        return self._shaped(np.sqrt(total)[:, None] * self._y_scale.scale)
+    def _variance(self, prediction: Prediction, latent: bool) -> np.ndarray:
+        """(n, p), of the function or of a new observation, in the units the kernel sees."""
+        if latent:
+            return np.broadcast_to(prediction.var[:, None], prediction.mean.shape)
+        return prediction.observation_var(self._experts.covariance.noise_variance)
+
+    @property
+    def _work_budget(self) -> int:
+        return min(_WORK_BYTES, bytes_of(self.memory_budget) // 4)
 
     def _shaped(self, values: np.ndarray) -> np.ndarray:
         """Drop the outputs' axis where the training target had none."""
@@ -581,10 +544,39 @@ class DistributedGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         )
         return np.stack(answers, axis=1)
 
-    def _n_selected(self) -> int:
-        automatic = self._new_selector().default_n_selected(self.n_experts_)
-        given = self.n_experts != "auto" or not isinstance(self.partition, (str, Partitioner))
-        return number_selected(self.n_selected, self.n_experts_, given=given, automatic=automatic)
+    def _rule(self) -> Rule:
+        """How many experts a query asks: what the user said, or what held-out rows say."""
+        selector = self._selector()
+        if not (isinstance(self.n_selected, str) and self.n_selected == "auto"):
+            given = self.n_experts != "auto" or labels_are_given(self.partition)
+            return Rule(number_selected(self.n_selected, self.n_experts_, given=given))
+        if not selector.varies or self.n_experts_ == 1:
+            return Rule(selector.default_n_selected(self.n_experts_))
+        key = _setting_key(self.selection), _setting_key(self.aggregation)
+        with self._lock:
+            if self._learned_rule is None or self._learned_rule[0] != key:
+                self._learned_rule = key, self._learn_rule(selector)
+            return self._learned_rule[1]
+
+    def _learn_rule(self, selector: Selector) -> Rule:
+        learned = learn_rule(
+            self._experts,
+            selector.select,
+            self._aggregator(),
+            self._engine(),
+            budget=self._work_budget,
+            random_state=np.random.RandomState(self._rule_seed),
+        )
+        if learned is None:
+            return Rule(selector.default_n_selected(self.n_experts_))
+        rule, evidence = learned
+        self.choices_["n_selected"] = {**rule._asdict(), **evidence}
+        self._say(
+            1,
+            f"at most {rule.n_selected} experts per query, by the density of {evidence['queries']} held-out "
+            f"rows; pruned at {rule.prune:g} of the best one's explained variance; widening {rule.widen}",
+        )
+        return rule
 
     # --------------------------------------------------------------------------------------- chores
 
@@ -607,13 +599,8 @@ class DistributedGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
         if "_experts" in self.__dict__:
-            self._lock = threading.Lock()
+            self._lock = threading.RLock()
             self.repairs_["experts_with_jitter"] = self._experts.jitter
-
-
-def _automatic_n_experts(n: int) -> int:
-    """The exact GP while that takes seconds; then parts of about 500 rows."""
-    return 1 if n <= 2000 else -(-n // 500)
 
 
 def _setting_key(setting: Any) -> Any:

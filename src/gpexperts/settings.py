@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 __all__ = [
+    "automatic_n_experts",
     "bytes_of",
     "default_memory_budget",
     "member",
@@ -67,22 +68,29 @@ def number_of_experts(n_experts: Any, expert_size: Any, n: int, automatic: int) 
     return automatic
 
 
-def number_selected(n_selected: Any, n_experts: int, *, given: bool, automatic: int) -> int:
-    """Resolve K for M experts: a number, a ratio of M, or 'auto'.
+def automatic_n_experts(n: int) -> int:
+    """M where the user left it to us: the exact GP while that takes seconds, then small parts.
+
+    Parts of 400 rows while factors of that size are cheap to make for every region; fewer rows where
+    there are so many parts that most are touched by few queries.
+    """
+    if n <= 3000:
+        return 1
+    return -(-n // (400 if n <= 100_000 else 250))
+
+
+def number_selected(n_selected: Any, n_experts: int, *, given: bool) -> int:
+    """Resolve K for M experts: a number, or a ratio of M.
 
     Parameters
     ----------
-    n_selected : int, float or "auto"
+    n_selected : int or float
     n_experts : int
         M.
     given : bool
         Whether the user chose M: then K > M is an error, otherwise it means all.
-    automatic : int
-        What "auto" stands for.
     """
     if isinstance(n_selected, str):
-        if n_selected == "auto":
-            return automatic
         raise ValueError(f"n_selected must be 'auto', a number or a ratio, got {n_selected!r}.")
     if isinstance(n_selected, bool) or not isinstance(n_selected, Real):
         raise TypeError(f"n_selected must be 'auto', an int or a float, got {n_selected!r}.")

@@ -31,47 +31,63 @@ class NPAE(Aggregator):
         that explains next to nothing has next to no say: in exact arithmetic such experts are
         harmless, but as soon as the model is a little wrong their weights are wild. Values from 1e-8 to
         1e-4 give the same predictions; 0 gives the formula above to the letter.
+    widen : float, None or "auto"
+        Given f, the means covary by R − r rᵀ/s², so that Q = min_c (μ − c r)ᵀ R⁻¹ (μ − c r) is χ² with
+        K − 1 degrees of freedom if the model is right. Where experts contradict each other by more
+        than that, their word should not be taken at face value: the variance of an observation is
+        multiplied by (ν + Q) / (ν + K − 1), which is 1 on average under the model. The number is ν;
+        None takes the model at its word; ``"auto"`` lets held-out rows choose where the estimator
+        consults them (``n_selected="auto"``), and is None otherwise. The latent variance never changes.
     """
 
     needs_covariance = True
 
-    def __init__(self, nugget: float = 1e-8) -> None:
+    def __init__(self, nugget: float = 1e-8, widen: float | str | None = "auto") -> None:
         self.nugget = nugget
+        self.widen = widen
 
     def combine(self, moments: ExpertMoments) -> Prediction:
         if not 0.0 <= self.nugget < 1.0:
             raise ValueError(f"nugget must be a number in [0, 1), got {self.nugget!r}.")
+        if self.widen not in (None, "auto") and not (np.isreal(self.widen) and float(self.widen) > 0):
+            raise ValueError(f"widen must be None, 'auto' or a positive number, got {self.widen!r}.")
         assert moments.covariance is not None
         prior = moments.prior_var[:, None]
         # R's diagonal, not s² − v_i: the difference has lost the digits of an expert who explains little.
         explained = np.where(moments.asked, np.einsum("nkk->nk", moments.covariance), 0.0)
         speaks = explained > _SILENT * prior
         r = np.where(speaks, explained, 0.0)
-        weight, repaired = self._weights(moments.covariance, r, speaks, moments.prior_var)
+        system = self._system(moments, r, speaks)
+        weight, repaired = self._weights(system, r, moments.prior_var)
         # Conservative: the variance really achieved by these weights is smaller by ε s² |w|².
         left = 1.0 - np.einsum("nk,nk->n", weight, r) / moments.prior_var
         var = moments.prior_var * np.clip(left, _FLOOR, 1.0)
-        return Prediction(weighted(moments, weight), var, weight, repaired=repaired)
+        mean = weighted(moments, weight)
+        widening = (
+            None if self.widen in (None, "auto") else self._widening(system, moments, speaks, mean, var)
+        )
+        return Prediction(mean, var, weight, repaired=repaired, widening=widening)
 
-    def _weights(
-        self, R: np.ndarray, r: np.ndarray, speaks: np.ndarray, prior: np.ndarray
-    ) -> tuple[np.ndarray, int]:
+    def _system(self, moments: ExpertMoments, r: np.ndarray, speaks: np.ndarray) -> np.ndarray:
+        """R + ε s² I for every query, (n, K, K)."""
+        R, prior = moments.covariance, moments.prior_var
+        assert R is not None
+        diagonal = np.arange(r.shape[1])
+        system = np.where(speaks[:, :, None] & speaks[:, None, :], R, 0.0)
+        # Where one expert speaks alone it is taken at its word. A silent one keeps a row of the identity,
+        # and with r = 0 the weight 0.
+        nugget = np.where(speaks.sum(axis=1) > 1, self.nugget * prior, 0.0)
+        system[:, diagonal, diagonal] = np.where(speaks, r + nugget[:, None], prior[:, None])
+        return system
+
+    def _weights(self, system: np.ndarray, r: np.ndarray, prior: np.ndarray) -> tuple[np.ndarray, int]:
         """Solve (R + ε s² I) w = r for every query; mend the systems that rounding has spoilt."""
         K = r.shape[1]
-        if K == 1:  # a lone expert is taken at its word
-            return speaks.astype(float), 0
-        diagonal = np.arange(K)
-        system = np.where(speaks[:, :, None] & speaks[:, None, :], R, 0.0)
-        # A silent expert keeps a row of the identity, and with r = 0 the weight 0. Where one speaks
-        # alone there is nothing to regularise.
-        several = speaks.sum(axis=1) > 1
-        nugget = np.where(several, self.nugget * prior, 0.0)[:, None]
-        system[:, diagonal, diagonal] = np.where(speaks, r + nugget, prior[:, None])
-        weight = _solve(system, r)
+        weight = _solve(system, r[:, :, None])[:, :, 0]
         explained = np.einsum("nk,nk->n", weight, r)
         # The best combination explains at least what the best expert does, and never more than the prior.
         best = r.max(axis=1, initial=0.0)
-        best = best * best / np.maximum(best + nugget[:, 0], np.finfo(float).tiny)
+        best = best * best / np.maximum(best + self.nugget * prior, np.finfo(float).tiny)
         wrong = ~((explained >= best * (1.0 - 1e-7)) & (explained <= prior * (1.0 + 1e-10)))
         if wrong.any():
             mended = _solve_by_eigenvalues(system[wrong], r[wrong])
@@ -81,15 +97,33 @@ class NPAE(Aggregator):
             weight[wrong] = mended
         return weight, int(wrong.sum())
 
+    def _widening(
+        self,
+        system: np.ndarray,
+        moments: ExpertMoments,
+        speaks: np.ndarray,
+        mean: np.ndarray,
+        var: np.ndarray,
+    ) -> np.ndarray:
+        """(ν + Q) / (ν + K − 1) for every query and output, with Q = μᵀR⁻¹μ − mean²/(s² − v)."""
+        said = np.where(speaks[:, :, None], moments.mean, 0.0)
+        explained = np.maximum(moments.prior_var - var, np.finfo(float).tiny)
+        total = np.einsum("nkp,nkp->np", said, _solve(system, said))
+        Q = np.maximum(total - mean**2 / explained[:, None], 0.0)
+        freedom = np.maximum(speaks.sum(axis=1) - 1, 0)[:, None]
+        nu = float(self.widen)  # type: ignore[arg-type]
+        # Experts whose system is singular cannot be said to contradict each other.
+        return np.where((freedom > 0) & np.isfinite(Q), (nu + Q) / (nu + freedom), 1.0)
 
-def _solve(system: np.ndarray, r: np.ndarray) -> np.ndarray:
-    """Solve system · w = r for every query; NaN for those whose system is singular, and only for those."""
+
+def _solve(system: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Solve system · x = b (n, K, j) for every query; NaN for those that are singular, and only for those."""
     try:
-        return np.linalg.solve(system, r[:, :, None])[:, :, 0]
+        return np.linalg.solve(system, b)
     except np.linalg.LinAlgError:
-        if len(r) == 1:
-            return np.full_like(r, np.nan)
-        return np.concatenate([_solve(system[q : q + 1], r[q : q + 1]) for q in range(len(r))])
+        if len(b) == 1:
+            return np.full_like(b, np.nan)
+        return np.concatenate([_solve(system[q : q + 1], b[q : q + 1]) for q in range(len(b))])
 
 
 def _solve_by_eigenvalues(system: np.ndarray, r: np.ndarray) -> np.ndarray:

@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.gaussian_process.kernels import (
     RBF,
     ConstantKernel,
@@ -33,7 +34,16 @@ from sklearn.gaussian_process.kernels import (
     WhiteKernel,
 )
 
-__all__ = ["NAMED_KERNELS", "Covariance", "covariance_of", "hyperparameter_names", "named_kernel"]
+from gpexperts.standardize import Standardizer
+
+__all__ = [
+    "NAMED_KERNELS",
+    "Covariance",
+    "candidate_kernels",
+    "covariance_of",
+    "hyperparameter_names",
+    "named_kernel",
+]
 
 Gradient = Callable[[np.ndarray, float], np.ndarray]
 SignalGradient = Callable[[np.ndarray, float], Iterator[np.ndarray]]
@@ -425,6 +435,40 @@ _SHAPES: dict[str, Callable[[np.ndarray, tuple[float, float]], Kernel]] = {
 
 NAMED_KERNELS: tuple[str, ...] = tuple(_SHAPES)
 """Names accepted by ``kernel=``, each constant × shape with one length scale per input + noise."""
+
+
+AUTOMATIC_KERNELS: tuple[str, ...] = ("matern52", "rbf", "matern32", "matern12")
+"""Candidates of ``kernel="auto"``; the first, neither rough nor smooth, learns the first metric."""
+
+
+def candidate_kernels(kernel: Any, X: np.ndarray, y: np.ndarray) -> dict[str, Kernel]:
+    """Return the kernels that `kernel` leaves to choose from, by name: one unless it is "auto".
+
+    Parameters
+    ----------
+    kernel : str or Kernel
+    X : ndarray of shape (n, d)
+    y : ndarray of shape (n, p)
+        The data the kernel will see, from which named kernels take their start.
+    """
+    d = X.shape[1]
+    if isinstance(kernel, Kernel):
+        for name, value in kernel.get_params().items():
+            if name.endswith("length_scale") and np.size(value) not in (1, d):
+                raise ValueError(
+                    f"The kernel's {name} has {np.size(value)} entries, but X has {d} features; "
+                    "give one length scale, or one per feature."
+                )
+        return {"given": clone(kernel)}
+    names = ("auto", *NAMED_KERNELS)
+    if not isinstance(kernel, str) or kernel not in names:
+        raise ValueError(
+            f"Unknown kernel {kernel!r}; known names are {', '.join(map(repr, names))}, "
+            "or give a kernel of sklearn.gaussian_process.kernels."
+        )
+    spread = np.concatenate([Standardizer.fit(X).scale, [np.mean(Standardizer.fit(y).scale)]])
+    chosen = AUTOMATIC_KERNELS if kernel == "auto" else (kernel,)
+    return {name: named_kernel(name, d, standardized=spread) for name in chosen}
 
 
 def named_kernel(name: str, n_features: int, *, standardized: np.ndarray) -> Kernel:

@@ -132,6 +132,26 @@ class Experts:
         own = 0 if i == self.n_experts else int(self.offsets[i + 1] - self.offsets[i])
         return own + (0 if self.shared is None else len(self.shared[0]))
 
+    def without(self, rows: np.ndarray) -> Experts:
+        """The experts as they would be had they never seen some of their own rows.
+
+        Parameters
+        ----------
+        rows : ndarray of int
+            Positions in `X`; every expert must keep at least one row.
+        """
+        kept = np.ones(len(self.X), dtype=bool)
+        kept[rows] = False
+        offsets = np.concatenate([[0], np.cumsum(kept)])[self.offsets]
+        return Experts(
+            self.X[kept],
+            self.y[kept],
+            offsets,
+            self.covariance,
+            shared=self.shared,
+            factor_budget=self.factor_budget,
+        )
+
     # ----------------------------------------------------------------------------------- answers
 
     def trained(self, i: int) -> _Trained:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -43,6 +44,9 @@ class Selector(BaseEstimator, ABC):
     other queries of its batch.
     """
 
+    varies: ClassVar[bool] = True
+    """Whether different queries may ask different experts; if so, held-out rows can tell a good K."""
+
     def fit(self, experts: ExpertsView) -> Selector:
         """Learn what `select` needs; by default nothing."""
         return self
@@ -65,5 +69,5 @@ class Selector(BaseEstimator, ABC):
         """
 
     def default_n_selected(self, n_experts: int) -> int:
-        """K where the user left it to us."""
+        """K where the user left it to us and held-out rows cannot tell."""
         return min(n_experts, 5)

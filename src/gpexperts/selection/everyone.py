@@ -12,6 +12,8 @@ __all__ = ["AllSelector"]
 class AllSelector(Selector):
     """Ask all experts, in the order of their numbers."""
 
+    varies = False
+
     def fit(self, experts: ExpertsView) -> AllSelector:
         self.n_experts_ = experts.n_experts
         return self

@@ -42,6 +42,8 @@ class GGMSelector(Selector):
     importance_ : ndarray of shape (M,)
     """
 
+    varies = False
+
     def __init__(
         self,
         penalty: float = 0.1,

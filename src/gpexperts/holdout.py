@@ -1,0 +1,142 @@
+"""How many experts does a query need? Rows that were held out know.
+
+A tenth of the rows of some parts is taken out of their experts, and the rest is asked about them, K_max
+experts for each. What fewer experts would have said is contained in what these say: the first k columns
+of the moments. So one evaluation compares every K, every rule for leaving experts out, and every
+widening, by the density they give to the targets that were held out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gpexperts.aggregation import NPAE, Aggregator
+from gpexperts.engines.base import Engine
+from gpexperts.experts.local import Experts
+from gpexperts.moments import ExpertMoments
+from gpexperts.prediction import gather_moments, without_weak_experts
+
+__all__ = ["Rule", "learn_rule"]
+
+MAX_PARTS = 60
+SHARE = 0.1
+CANDIDATES = (1, 2, 3, 4, 5, 6, 8)
+PRUNINGS = (0.3, 0.1, 0.03, 0.01, 1e-3)
+WIDENINGS = (2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
+WORTHWHILE = 0.002
+"""Nats per query: what fewer experts may cost, and what a widening must gain."""
+
+
+class Rule(NamedTuple):
+    """How many experts a query asks, and how their disagreement is read."""
+
+    n_selected: int
+    """K, at most."""
+    prune: float = 0.0
+    """Experts that explain less than this share of what the best one explains are left out."""
+    widen: float | None = None
+    """NPAE's `widen`."""
+
+
+def learn_rule(
+    experts: Experts,
+    select: Callable[[np.ndarray, int], np.ndarray],
+    aggregator: Aggregator,
+    engine: Engine,
+    *,
+    budget: int,
+    random_state: np.random.RandomState,
+) -> tuple[Rule, dict[str, Any]] | None:
+    """Choose K, a pruning and a widening by held-out density.
+
+    Parameters
+    ----------
+    experts : Experts
+    select : callable
+        Queries (n, d) and K ↦ index (n, K), best first.
+    aggregator : Aggregator
+    engine : Engine
+    budget : int
+        Bytes for work arrays.
+    random_state : RandomState
+
+    Returns
+    -------
+    (Rule, evidence) or None
+        The rule and the mean negative log density of each alternative, in standardised units; None
+        where there are too few rows to tell.
+    """
+    rows = _held_out(experts, budget, random_state)
+    if len(rows) < 50:
+        return None
+    X, y = experts.X[rows], experts.y[rows]
+    rest = experts.without(rows)
+    K_max = min(max(CANDIDATES), experts.n_experts)
+    moments = gather_moments(
+        rest,
+        X,
+        select(X, K_max),
+        engine,
+        covariance=aggregator.needs_covariance,
+        communication=aggregator.needs_communication,
+    )
+    noise = experts.covariance.noise_variance
+
+    def loss(rule: Aggregator, moments: ExpertMoments) -> float:
+        prediction = rule.combine(moments)
+        var = prediction.observation_var(noise)
+        return float(np.mean(0.5 * np.log(2 * np.pi * var) + 0.5 * (y - prediction.mean) ** 2 / var))
+
+    by_k = {k: loss(aggregator, _first(moments, k)) for k in CANDIDATES if k <= K_max}
+    best = min(by_k.values())
+    K = min(k for k, value in by_k.items() if value <= best + WORTHWHILE)
+    evidence: dict[str, Any] = {"queries": len(rows), "loss_by_n_selected": by_k}
+    chosen, moments, reached = Rule(K), _first(moments, K), by_k[K]
+
+    by_pruning = {p: loss(aggregator, without_weak_experts(moments, p)) for p in PRUNINGS}
+    evidence["loss_by_prune"] = by_pruning
+    harmless = [p for p, value in by_pruning.items() if value <= reached + 0.5 * WORTHWHILE]
+    if harmless and K > 1:
+        chosen = chosen._replace(prune=max(harmless))
+        moments, reached = without_weak_experts(moments, chosen.prune), by_pruning[chosen.prune]
+
+    if isinstance(aggregator, NPAE) and aggregator.widen == "auto" and K > 1:
+        by_widening = {w: loss(NPAE(aggregator.nugget, widen=w), moments) for w in WIDENINGS}
+        evidence["loss_by_widen"] = {None: reached, **by_widening}
+        widen = min(by_widening, key=by_widening.__getitem__)
+        if by_widening[widen] < reached - WORTHWHILE:
+            chosen = chosen._replace(widen=widen)
+    return chosen, evidence
+
+
+def _held_out(experts: Experts, budget: int, random_state: np.random.RandomState) -> np.ndarray:
+    """A tenth of the rows of up to `MAX_PARTS` parts, as positions in the experts' order."""
+    large = np.flatnonzero(experts.sizes >= 10)
+    parts = np.sort(random_state.permutation(large)[:MAX_PARTS])
+    rows = [
+        experts.offsets[i]
+        + random_state.choice(size := int(experts.sizes[i]), max(1, int(SHARE * size)), replace=False)
+        for i in parts
+    ]
+    if not rows:
+        return np.empty(0, dtype=np.int64)
+    held_out = np.concatenate(rows)
+    affordable = budget // (8 * max(CANDIDATES) * int(experts.sizes.max() + 1))
+    limit = max(50, min(2000, affordable))
+    return np.sort(random_state.permutation(held_out)[:limit])
+
+
+def _first(moments: ExpertMoments, k: int) -> ExpertMoments:
+    """The moments of the first k experts of each query."""
+    R = moments.covariance
+    return replace(
+        moments,
+        index=moments.index[:, :k],
+        mean=moments.mean[:, :k],
+        var=moments.var[:, :k],
+        covariance=None if R is None else R[:, :k, :k],
+    )
