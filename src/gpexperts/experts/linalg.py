@@ -15,10 +15,12 @@ from gpexperts.exceptions import NotPositiveDefiniteError
 from gpexperts.experts.lapack import (
     cholesky_in_place,
     inverse_from_cholesky_in_place,
+    invert_triangular_in_place,
+    multiply_triangular_in_place,
     solve_triangular_in_place,
 )
 
-__all__ = ["JITTERS", "Factor", "factorise"]
+__all__ = ["JITTERS", "Factor", "InverseFactor", "factorise"]
 
 JITTERS: tuple[float, ...] = (0.0, 1e-12, 1e-11, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4)
 """Multiples of the mean diagonal that are tried in turn."""
@@ -33,19 +35,16 @@ class Factor(NamedTuple):
     jitter: float
     """The multiple of C's mean diagonal that was added; 0 in the ordinary case."""
 
-    def half_solve(self, b: np.ndarray) -> np.ndarray:
-        """Overwrite b (k, m), right-hand sides first, with (L⁻¹ bᵀ)ᵀ and return it."""
+    def solve(self, b: np.ndarray) -> np.ndarray:
+        """Overwrite b (k, m), right-hand sides first, with (C⁻¹ bᵀ)ᵀ and return it."""
         solve_triangular_in_place(self.lower, b.T)
-        return b
-
-    def half_solve_transposed(self, b: np.ndarray) -> np.ndarray:
-        """Overwrite b (k, m), right-hand sides first, with (L⁻ᵀ bᵀ)ᵀ and return it."""
         solve_triangular_in_place(self.lower, b.T, transposed=True)
         return b
 
-    def solve(self, b: np.ndarray) -> np.ndarray:
-        """Overwrite b (k, m), right-hand sides first, with (C⁻¹ bᵀ)ᵀ and return it."""
-        return self.half_solve_transposed(self.half_solve(b))
+    def inverted(self) -> InverseFactor:
+        """L⁻¹, for many right-hand sides; overwrites the factor."""
+        invert_triangular_in_place(self.lower)
+        return InverseFactor(self.lower)
 
     def inverse(self) -> np.ndarray:
         """C⁻¹, (m, m), full and symmetric; overwrites the factor."""
@@ -55,6 +54,23 @@ class Factor(NamedTuple):
     def log_determinant(self) -> float:
         """Log |C|, from the diagonal of L."""
         return 2.0 * float(np.log(np.diagonal(self.lower)).sum())
+
+
+class InverseFactor(NamedTuple):
+    """L⁻¹ of a factorisation C = L Lᵀ. Multiplying by it is three times as fast as solving with L."""
+
+    lower: np.ndarray
+    """L⁻¹ in the lower triangle, (m, m), Fortran order; what is above it has no meaning."""
+
+    def whiten(self, b: np.ndarray) -> np.ndarray:
+        """Overwrite b (k, m), right-hand sides first, with (L⁻¹ bᵀ)ᵀ and return it."""
+        multiply_triangular_in_place(self.lower, b.T)
+        return b
+
+    def whiten_transposed(self, b: np.ndarray) -> np.ndarray:
+        """Overwrite b (k, m), right-hand sides first, with (L⁻ᵀ bᵀ)ᵀ and return it."""
+        multiply_triangular_in_place(self.lower, b.T, transposed=True)
+        return b
 
 
 def factorise(matrix: np.ndarray, *, who: str = "covariance matrix") -> Factor:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpexperts.experts.kernels import Covariance
-from gpexperts.experts.linalg import Factor, factorise
+from gpexperts.experts.linalg import InverseFactor, factorise
 
 __all__ = ["Answer", "Experts"]
 
@@ -33,13 +33,13 @@ class Answer(NamedTuple):
 
 
 class _Trained(NamedTuple):
-    factor: Factor
+    inverse: InverseFactor
     alpha: np.ndarray
     """C_i⁻¹ y_i, outputs first, (p, m_i)."""
 
     @property
     def nbytes(self) -> int:
-        return int(self.factor.lower.nbytes + self.alpha.nbytes)
+        return int(self.inverse.lower.nbytes + self.alpha.nbytes)
 
 
 class Experts:
@@ -155,14 +155,15 @@ class Experts:
     # ----------------------------------------------------------------------------------- answers
 
     def trained(self, i: int) -> _Trained:
-        """Return the factor of C_i and C_i⁻¹ y_i, from the kept ones if possible."""
+        """Return the inverse factor of C_i and C_i⁻¹ y_i, from the kept ones if possible."""
         with self._lock:
             if i in self._kept:
                 self._kept.move_to_end(i)
                 return self._kept[i]
         X, y = self.rows(i)
         factor = factorise(self.covariance.noisy_gram(X), who=f"covariance matrix of expert {i}")
-        trained = _Trained(factor, factor.solve(np.array(y.T, order="C")))
+        alpha = factor.solve(np.array(y.T, order="C"))
+        trained = _Trained(factor.inverted(), alpha)
         with self._lock:
             if factor.jitter > 0:
                 self.jitter[i] = factor.jitter
@@ -184,14 +185,14 @@ class Experts:
         weights : bool
             Whether to return q_i too, which `pair_covariance` needs.
         """
-        factor, alpha = self.trained(i)
+        inverse, alpha = self.trained(i)
         k = self.covariance(X, self.rows(i)[0])  # (n, m_i)
         mean = k @ alpha.T
         if not variance and not weights:
             return Answer(mean, None, None)
-        half = factor.half_solve(k)  # (L⁻¹ k)ᵀ
+        half = inverse.whiten(k)  # (L⁻¹ k)ᵀ
         explained = np.einsum("nm,nm->n", half, half)
-        return Answer(mean, explained, factor.half_solve_transposed(half) if weights else None)
+        return Answer(mean, explained, inverse.whiten_transposed(half) if weights else None)
 
     def pair_covariance(self, i: int, j: int, q_i: np.ndarray, q_j: np.ndarray) -> np.ndarray:
         """R_ij = q_iᵀ k(X_i, X_j) q_j for a batch of queries, shape (n,), i ≠ j."""
