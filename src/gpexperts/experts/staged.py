@@ -32,6 +32,8 @@ EXACT = 1500
 MAX_STAGES = 5
 SETTLED = 0.01
 """Gain in log likelihood per row below which a further stage is not worth its time."""
+TIE = 0.003
+"""Log likelihoods per row closer than this do not tell kernels apart."""
 NOISE_AT_START = 0.05
 """Each stage starts with at least this share of noise: from much less, the gradient of its logarithm
 vanishes and the optimiser would stay in a noise-free corner it was led into by poor blocks."""
@@ -46,7 +48,7 @@ class StagedTraining(NamedTuple):
     choice: str
     """The name of the chosen kernel."""
     evidence: dict[str, Any]
-    """Log likelihood per row of each candidate kernel, and of each stage."""
+    """``"kernels"``: the `Evidence` for each; ``"stages"``: log likelihood per row, stage by stage."""
 
 
 def train_in_stages(
@@ -105,7 +107,8 @@ def train_in_stages(
         only = train(start, draw(np.ones(d), *FINAL_BLOCKS), 0, 1e-5)
         return StagedTraining(only.covariance, only.trace, choice, {})
     first = train(start, draw(np.ones(d), *FIRST_BLOCKS), 40, 1e-4, n_restarts)
-    best, evidence = first.covariance, {}
+    best = first.covariance
+    evidence: dict[str, Evidence] = {}
     trace += first.trace
     for stage in range(2, MAX_STAGES + 1):
         blocks = draw(best.length_scale(d), *(CHOICE_BLOCKS if stage == 2 else final_blocks))
@@ -117,10 +120,10 @@ def train_in_stages(
                 name: train(_noisier(kernel.clone_with_theta(theta), float(y.var())), blocks, 25, 1e-4)
                 for name, kernel in candidates.items()
             }
-            evidence = {name: t.trace[-1].log_marginal_likelihood / n_rows for name, t in found.items()}
-            listed = ", ".join(f"{name} {value:.3f}" for name, value in evidence.items())
-            say(f"log likelihood per row of the same {len(blocks)} blocks: {listed}")
-            choice = max(evidence, key=evidence.__getitem__)
+            evidence = {name: _evidence(t, n_rows) for name, t in found.items()}
+            choice = _best_kernel(evidence)
+            listed = ", ".join(f"{name} {value:.4f}" for name, (value, _) in evidence.items())
+            say(f"{choice} by the log likelihood per row of the same {len(blocks)} blocks: {listed}")
             training = found[choice]
         else:
             training = train(best.kernel, blocks, 60, 1e-5)
@@ -134,6 +137,27 @@ def train_in_stages(
         if after - before < SETTLED or (stage > 2 and len(blocks) == 1):
             break
     return StagedTraining(best, trace, choice, {"kernels": evidence, "stages": stages})
+
+
+class Evidence(NamedTuple):
+    """What speaks for a kernel."""
+
+    log_likelihood: float
+    """Per row, after a short training on the same blocks."""
+    loo_error: float
+    """Mean squared error of each row predicted from the others of its block."""
+
+
+def _evidence(training: Training, n_rows: int) -> Evidence:
+    last = training.trace[-1]
+    return Evidence(last.log_marginal_likelihood / n_rows, last.loo_error)
+
+
+def _best_kernel(evidence: dict[str, Evidence]) -> str:
+    """The most likely kernel; among those that are as likely, the one with the smallest error."""
+    top = max(e.log_likelihood for e in evidence.values())
+    tied = [name for name, e in evidence.items() if e.log_likelihood >= top - TIE]
+    return min(tied, key=lambda name: evidence[name].loo_error)
 
 
 def _noisier(kernel: Kernel, variance: float) -> Kernel:

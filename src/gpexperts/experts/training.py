@@ -49,6 +49,8 @@ class TraceRow(NamedTuple):
     log_marginal_likelihood: float
     gradient_norm: float
     """Largest component of the gradient."""
+    loo_error: float
+    """Mean squared error of each row predicted from the others of its block."""
     jittered: int
     """Blocks whose covariance matrix needed jitter."""
     seconds: float
@@ -66,11 +68,14 @@ class Training(NamedTuple):
 
 
 class BlockLikelihood(NamedTuple):
-    """Contribution of one block."""
+    """Contribution of one block, or the sum over all."""
 
     value: float
     gradient: np.ndarray
+    loo_error: float
+    """Sum of the squared errors of each row predicted from the others."""
     jitter: float
+    """Jitter of the block, relative to its mean diagonal; of a sum, the number of blocks with any."""
 
 
 def log_marginal_likelihood(covariance: Covariance, block: Block) -> BlockLikelihood:
@@ -87,9 +92,11 @@ def log_marginal_likelihood(covariance: Covariance, block: Block) -> BlockLikeli
         float(np.vdot(alpha, y.T)) + n_outputs * (factor.log_determinant() + m * np.log(2.0 * np.pi))
     )
     S = factor.inverse()
+    # Left out, row i is predicted with the error α_i / (C⁻¹)_ii (Rasmussen & Williams, eq. 5.12).
+    loo_error = float(((alpha / np.diagonal(S)) ** 2).sum())
     S *= -float(n_outputs)
     S += alpha.T @ alpha
-    return BlockLikelihood(value, gradient(S, factor.jitter), factor.jitter)
+    return BlockLikelihood(value, gradient(S, factor.jitter), loo_error, factor.jitter)
 
 
 def maximise_likelihood(
@@ -131,9 +138,9 @@ def maximise_likelihood(
     kernel = covariance.kernel
     began = time.perf_counter()
     costs = [float(len(b.y)) ** 3 for b in blocks]
-    n_rows = sum(len(b.y) for b in blocks)
+    n_rows, n_outputs = sum(len(b.y) for b in blocks), blocks[0].y.shape[1]
 
-    def evaluate(theta: np.ndarray) -> tuple[float, np.ndarray, int]:
+    def evaluate(theta: np.ndarray) -> BlockLikelihood:
         here = covariance.at(theta)
         terms = engine.map(lambda block: log_marginal_likelihood(here, block), blocks, costs)
         value = sum(t.value for t in terms)
@@ -143,22 +150,31 @@ def maximise_likelihood(
                 f"The likelihood is not finite at the hyperparameters {here.kernel}. "
                 "Narrow the kernel's bounds, or raise the lower bound of its noise."
             )
-        return value, slope, sum(t.jitter > 0 for t in terms)
+        errors = sum(t.loo_error for t in terms)
+        return BlockLikelihood(value, slope, errors, sum(t.jitter > 0 for t in terms))
 
     def climb(start: np.ndarray) -> list[TraceRow]:
         trace: list[TraceRow] = []
-        seen: dict[bytes, tuple[float, np.ndarray, int]] = {}
+        seen: dict[bytes, BlockLikelihood] = {}
 
         def descend(theta: np.ndarray) -> tuple[float, np.ndarray]:
-            seen[theta.tobytes()] = value, slope, _ = evaluate(theta)
-            return -value / n_rows, -slope / n_rows
+            seen[theta.tobytes()] = here = evaluate(theta)
+            return -here.value / n_rows, -here.gradient / n_rows
 
         def record(theta: np.ndarray) -> None:
-            value, slope, jittered = seen.get(theta.tobytes()) or evaluate(theta)
+            here = seen.get(theta.tobytes()) or evaluate(theta)
             seen.clear()
-            norm = float(np.abs(slope).max(initial=0.0))
-            seconds = time.perf_counter() - began
-            trace.append(TraceRow(len(trace), value, norm, jittered, seconds, theta.copy()))
+            trace.append(
+                TraceRow(
+                    step=len(trace),
+                    log_marginal_likelihood=here.value,
+                    gradient_norm=float(np.abs(here.gradient).max(initial=0.0)),
+                    loo_error=here.loo_error / (n_rows * n_outputs),
+                    jittered=int(here.jitter),
+                    seconds=time.perf_counter() - began,
+                    theta=theta.copy(),
+                )
+            )
             if on_step is not None:
                 on_step(trace[-1])
 
