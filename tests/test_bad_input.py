@@ -393,7 +393,7 @@ class _NoCovariance(RBF):
 
 
 def test_a_kernel_that_is_no_covariance_is_named_not_lapack(data) -> None:
-    with pytest.raises(NotPositiveDefiniteError, match="not positive definite.*Add a WhiteKernel"):
+    with pytest.raises(NotPositiveDefiniteError, match=r"not positive definite.*Add a WhiteKernel"):
         model(kernel=_NoCovariance(), optimizer=None).fit(*data)
 
 
