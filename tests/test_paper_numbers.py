@@ -77,12 +77,11 @@ def test_as_good_as_the_table(name: str, load_data) -> None:
             results.append((smse(y_test, mean), msll(y_test, mean, std, y)))
     share, least, loss = (0.10, 0.001, 0.1) if setting.small else (0.03, 0.001, 0.03)
     for selection, results in scores.items():
-        (median_smse, median_msll), (table_smse, table_msll) = (
-            np.median(results, axis=0),
-            getattr(setting, selection),
-        )
+        median_smse, median_msll = np.median(results, axis=0)
+        table_smse, table_msll = getattr(setting, selection)
         print(
-            f"{name} {selection}: SMSE {median_smse:.4f} ({table_smse}), MSLL {median_msll:.3f} ({table_msll})"
+            f"{name} {selection}: SMSE {median_smse:.4f} ({table_smse}), "
+            f"MSLL {median_msll:.3f} ({table_msll})"
         )
         assert median_smse <= table_smse + max(share * table_smse, least), results
         assert median_msll <= table_msll + loss, results

@@ -78,13 +78,13 @@ def test_large_settings_that_differ_in_the_middle_are_told_apart(data) -> None:
 def test_grbcm_needs_a_refit_and_says_so(data) -> None:
     X, y = data
     model = paper(aggregation="npae").fit(X, y).set_params(aggregation="grbcm")
-    with pytest.raises(RefitRequiredError, match="needs a communication set.*Call fit again"):
+    with pytest.raises(RefitRequiredError, match=r"needs a communication set.*Call fit again"):
         model.predict(X)
     model.fit(X, y)
     assert (model.labels_ == -1).any()
     model.predict(X)
     model.set_params(aggregation="npae")
-    with pytest.raises(RefitRequiredError, match="cannot use a communication set.*Call fit again"):
+    with pytest.raises(RefitRequiredError, match=r"cannot use a communication set.*Call fit again"):
         model.predict(X)
     model.fit(X, y).predict(X)
     assert (model.labels_ >= 0).all()
