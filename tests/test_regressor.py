@@ -133,20 +133,19 @@ def test_the_mean_does_not_depend_on_whether_std_is_wanted(data, name: str) -> N
 
 @given(M=st.integers(1, 500), ratio=st.floats(0.0, 1.0, exclude_min=True))
 def test_a_ratio_of_the_experts(M: int, ratio: float) -> None:
-    K = number_selected(ratio, M, given=M, automatic=1)
+    K = number_selected(ratio, M, given=M)
     assert 1 <= K <= M
     assert abs(K - ratio * M) <= 0.5 or K == 1
 
 
 def test_one_is_one_expert_and_one_point_zero_is_all() -> None:
-    assert number_selected(1, 7, given=7, automatic=5) == 1
-    assert number_selected(1.0, 7, given=7, automatic=5) == 7
-    assert number_selected(0.5, 7, given=7, automatic=5) == 4  # ⌊3.5 + ½⌋
-    assert number_selected("auto", 7, given=7, automatic=5) == 5
-    assert number_selected(9, 7, given=None, automatic=5) == 7
-    assert number_selected(9, 7, given=9, automatic=5) == 7
-    assert number_selected(np.int64(2), 7, given=7, automatic=5) == 2
-    assert number_selected(np.float32(0.5), 8, given=8, automatic=5) == 4
+    assert number_selected(1, 7, given=7) == 1
+    assert number_selected(1.0, 7, given=7) == 7
+    assert number_selected(0.5, 7, given=7) == 4  # ⌊3.5 + ½⌋
+    assert number_selected(9, 7, given=None) == 7
+    assert number_selected(9, 7, given=9) == 7
+    assert number_selected(np.int64(2), 7, given=7) == 2
+    assert number_selected(np.float32(0.5), 8, given=8) == 4
 
 
 def test_experts_by_number_or_by_size() -> None:
