@@ -25,9 +25,13 @@ def test_factor_solves_inverse_and_determinant(m: int) -> None:
     L = np.tril(factor.lower)
     assert factor.jitter == 0.0
     np.testing.assert_allclose(L @ L.T, C, rtol=1e-10, atol=1e-12)
-    np.testing.assert_allclose(factor.half_solve(b.copy()), np.linalg.solve(L, b.T).T, rtol=1e-7, atol=1e-9)
     np.testing.assert_allclose(factor.solve(b.copy()) @ C, b, atol=1e-8)
     np.testing.assert_allclose(factor.log_determinant(), np.linalg.slogdet(C)[1], rtol=1e-10)
+    inverted = factorise(C.copy()).inverted()
+    np.testing.assert_allclose(inverted.whiten(b.copy()), np.linalg.solve(L, b.T).T, rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(
+        inverted.whiten_transposed(b.copy()), np.linalg.solve(L.T, b.T).T, rtol=1e-7, atol=1e-9
+    )
     inverse = factor.inverse()
     np.testing.assert_array_equal(inverse, inverse.T)
     np.testing.assert_allclose(inverse @ C, np.eye(m), atol=1e-8)
