@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any, Literal, overload
 
+import joblib
 import numpy as np
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin, clone
 from sklearn.gaussian_process.kernels import Kernel
@@ -29,6 +30,7 @@ from gpexperts.partition.base import centroids_of
 from gpexperts.partition.deal import deal_rows, labels_are_given
 from gpexperts.prediction import predict_in_batches
 from gpexperts.selection import SELECTORS, ClassifierSelector, ExpertsView, KNNSelector, Selector
+from gpexperts.selection.base import checked_index
 from gpexperts.settings import bytes_of, member, number_selected
 from gpexperts.standardize import Standardizer
 
@@ -177,14 +179,17 @@ class DistributedGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
         self._x_scale, self._y_scale = self._standardizers(X, y)
         X, y = self._x_scale.transform(X), self._y_scale.transform(y)
-        engine, aggregator = self._engine(), self._aggregator()
+        engine = self._engine()
+        aggregator = member(self.aggregation, AGGREGATORS, Aggregator, "aggregation")
         budget = bytes_of(self.memory_budget)
-        candidates = candidate_kernels(self.kernel, X, y)
+        # Constant outputs have nothing to teach. Where all are, the kernel is kept as it is.
+        teaches = self._varies if self._varies.any() else slice(None)
+        candidates = candidate_kernels(self.kernel, X, y[:, teaches])
 
         if self.training == "full":
             covariance, scale = None, np.ones(X.shape[1])
         else:
-            covariance = self._train_on_blocks(candidates, X, y, engine, training_rng)
+            covariance = self._train_on_blocks(candidates, X, y[:, teaches], engine, training_rng)
             scale = covariance.length_scale(X.shape[1])
         partition, scale = self._partitioner(scale)
         labels = deal_rows(
@@ -210,10 +215,10 @@ class DistributedGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self._say(1, f"{self.n_experts_} experts of {sizes.min()} to {sizes.max()} rows")
 
         if covariance is None:
-            parts = [Block(X_own[a:b], y_own[a:b]) for a, b in pairwise(offsets)]
+            parts = [Block(X_own[a:b], y_own[a:b, teaches]) for a, b in pairwise(offsets)]
             if shared is not None:
-                parts.append(Block(*shared))
-            covariance = self._train_on_parts(candidates, parts, X, y, engine, training_rng)
+                parts.append(Block(shared[0], shared[1][:, teaches]))
+            covariance = self._train_on_parts(candidates, parts, X, y[:, teaches], engine, training_rng)
         self._report_training(covariance)
         self._experts = Experts(
             X_own,
@@ -246,20 +251,21 @@ class DistributedGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             raise ValueError(f"n_restarts must be at least 0, got {self.n_restarts}.")
 
     def _standardizers(self, X: np.ndarray, y: np.ndarray) -> tuple[Standardizer, Standardizer]:
-        self._constant_target = bool(np.all(y == y[0]))
-        if self._constant_target:
+        y_scale = Standardizer.fit(y) if self.standardize else Standardizer.identity(y.shape[1])
+        constant = (y == y[0]).all(axis=0)
+        if constant.any():
+            which = "" if y.shape[1] == 1 else f" (output {', '.join(map(str, np.flatnonzero(constant)))})"
             warnings.warn(
-                "All training targets are equal; the model predicts that value everywhere, "
+                f"All training targets are equal{which}; the model predicts that value everywhere, "
                 "with a standard deviation of about rounding.",
                 ConstantTargetWarning,
                 stacklevel=3,
             )
             rounding = np.finfo(float).eps * np.maximum(np.abs(y[0]), 1e-12)
-            y_scale = Standardizer(y[0].copy(), rounding)
-        elif self.standardize:
-            y_scale = Standardizer.fit(y)
-        else:
-            y_scale = Standardizer.identity(y.shape[1])
+            y_scale = Standardizer(
+                np.where(constant, y[0], y_scale.shift), np.where(constant, rounding, y_scale.scale)
+            )
+        self._varies = ~constant
         d = X.shape[1]
         return Standardizer.fit(X) if self.standardize else Standardizer.identity(d), y_scale
 
@@ -275,7 +281,7 @@ class DistributedGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     @property
     def _trainable(self) -> bool:
-        return self.optimizer is not None and not self._constant_target
+        return self.optimizer is not None and bool(self._varies.any())
 
     def _train_on_blocks(
         self,
@@ -372,8 +378,8 @@ class DistributedGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         n, p = len(X), self._experts.n_outputs
         mean, var = np.empty((n, p)), np.empty((n, p))
         rule = self._rule()
-        index = self._selector().select(X, rule.n_selected)
-        if index.shape[1] == 1 and not return_std and not self._fitted_with_communication:
+        index = self._asked(X, rule)
+        if index.shape[1] == 1 and not return_std and self._aggregator().trusts_a_lone_expert:
             self._lone_means(X, index[:, 0], mean)
         else:
             for rows, _, prediction in self._batches(X, index, rule):
@@ -392,7 +398,7 @@ class DistributedGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         """
         X = self._queries(X)
         rule = self._rule()
-        index = self._selector().select(X, rule.n_selected)
+        index = self._asked(X, rule)
         if rule.prune > 0:
             for rows, moments, _ in self._batches(X, index.copy(), rule):
                 index[rows] = moments.index
@@ -412,7 +418,7 @@ class DistributedGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         X = self._queries(X)
         n, p = len(X), self._experts.n_outputs
         rule = self._rule()
-        index = self._selector().select(X, rule.n_selected)
+        index = self._asked(X, rule)
         K = index.shape[1]
         mean, var = np.empty((n, p)), np.empty((n, p))
         said, said_var, weight = np.empty((n, K, p)), np.empty((n, K)), np.zeros((n, K))
@@ -450,6 +456,9 @@ class DistributedGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, dtype=np.float64, order="C", ensure_min_samples=0)
         return self._x_scale.transform(X)
+
+    def _asked(self, X: np.ndarray, rule: Rule) -> np.ndarray:
+        return checked_index(self._selector().select(X, rule.n_selected), len(X), self.n_experts_)
 
     def _batches(
         self, X: np.ndarray, index: np.ndarray, rule: Rule
@@ -498,9 +507,9 @@ class DistributedGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         raise ValueError(f"engine must be None or an Engine, got {self.engine!r}.")
 
     def _aggregator(self) -> Aggregator:
+        """The rule for the current setting, if the fitted experts can serve it."""
         aggregator = member(self.aggregation, AGGREGATORS, Aggregator, "aggregation")
-        fitted = getattr(self, "_fitted_with_communication", None)
-        if fitted is not None and fitted != aggregator.needs_communication:
+        if self._fitted_with_communication != aggregator.needs_communication:
             need, have = ("needs", "without") if aggregator.needs_communication else ("cannot use", "with")
             raise RefitRequiredError(
                 f"aggregation={self.aggregation!r} {need} a communication set, but the experts were fitted "
@@ -522,6 +531,10 @@ class DistributedGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             return KNNSelector(metric="kernel")
         if not isinstance(self.selection, (str, Selector)) and hasattr(self.selection, "predict_proba"):
             return ClassifierSelector(self.selection)
+        if hasattr(self.selection, "fit") and not isinstance(self.selection, Selector):
+            raise TypeError(
+                f"The classifier selection={self.selection!r} has no predict_proba to rank experts."
+            )
         return clone(member(self.selection, SELECTORS, Selector, "selection"))
 
     def _experts_view(self) -> ExpertsView:
@@ -548,7 +561,11 @@ class DistributedGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         """How many experts a query asks: what the user said, or what held-out rows say."""
         selector = self._selector()
         if not (isinstance(self.n_selected, str) and self.n_selected == "auto"):
-            given = self.n_experts != "auto" or labels_are_given(self.partition)
+            given = None
+            if isinstance(self.n_experts, (int, np.integer)):
+                given = max(int(self.n_experts), self.n_experts_)
+            elif labels_are_given(self.partition):
+                given = self.n_experts_
             return Rule(number_selected(self.n_selected, self.n_experts_, given=given))
         if not selector.varies or self.n_experts_ == 1:
             return Rule(selector.default_n_selected(self.n_experts_))
@@ -604,7 +621,7 @@ class DistributedGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
 
 def _setting_key(setting: Any) -> Any:
-    """Something equal for equal settings: a name, or a class with its parameters."""
+    """Something equal for equal settings: a name, or a class with a hash of its parameters."""
     if hasattr(setting, "get_params"):
-        return type(setting), repr(sorted(setting.get_params().items(), key=lambda kv: kv[0]))
+        return type(setting), joblib.hash(setting.get_params())
     return setting

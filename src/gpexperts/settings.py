@@ -58,8 +58,8 @@ def number_of_experts(n_experts: Any, expert_size: Any, n: int, automatic: int) 
         M = positive_int(n_experts, "n_experts")
         if n < M:
             raise ValueError(
-                f"n_experts={M} is more than the {n} training rows; every expert needs at least one. "
-                "Choose a smaller n_experts or leave it 'auto'."
+                f"n_experts={M} is more than the {n} training rows (n_samples={n}); every expert needs at "
+                "least one. Choose a smaller n_experts or leave it 'auto'."
             )
         return M
     if expert_size != "auto":
@@ -79,7 +79,7 @@ def automatic_n_experts(n: int) -> int:
     return -(-n // (400 if n <= 100_000 else 250))
 
 
-def number_selected(n_selected: Any, n_experts: int, *, given: bool) -> int:
+def number_selected(n_selected: Any, n_experts: int, *, given: int | None) -> int:
     """Resolve K for M experts: a number, or a ratio of M.
 
     Parameters
@@ -87,8 +87,9 @@ def number_selected(n_selected: Any, n_experts: int, *, given: bool) -> int:
     n_selected : int or float
     n_experts : int
         M.
-    given : bool
-        Whether the user chose M: then K > M is an error, otherwise it means all.
+    given : int or None
+        M as the user chose it: a larger K is an error. None where we chose it, and a larger K means all.
+        The partition may have found fewer parts than that, which is no fault of K.
     """
     if isinstance(n_selected, str):
         raise ValueError(f"n_selected must be 'auto', a number or a ratio, got {n_selected!r}.")
@@ -96,10 +97,10 @@ def number_selected(n_selected: Any, n_experts: int, *, given: bool) -> int:
         raise TypeError(f"n_selected must be 'auto', an int or a float, got {n_selected!r}.")
     if isinstance(n_selected, Integral):
         K = positive_int(n_selected, "n_selected")
-        if n_experts < K and given:
+        if given is not None and given < K:
             raise ValueError(
-                f"n_selected={K} is more than the {n_experts} experts. "
-                f"Choose at most {n_experts}, or 1.0 for all of them."
+                f"n_selected={K} is more than the {given} experts. "
+                f"Choose at most {given}, or 1.0 for all of them."
             )
         return min(K, n_experts)
     ratio = float(n_selected)
@@ -129,7 +130,7 @@ def bytes_of(value: Any) -> int:
     if isinstance(value, str):
         if value == "auto":
             return default_memory_budget()
-        match = re.fullmatch(r"\s*([0-9.]+)\s*([a-zA-Z]*)\s*", value)
+        match = re.fullmatch(r"\s*(\d+\.?\d*)\s*([a-zA-Z]*)\s*", value)
         if match and match[2].lower() in _UNITS:
             value = float(match[1]) * _UNITS[match[2].lower()]
         else:
@@ -138,8 +139,8 @@ def bytes_of(value: Any) -> int:
             )
     if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(f"memory_budget must be 'auto', bytes or a size like '4GiB', got {value!r}.")
-    if not float(value) >= 1_000_000:
-        raise ValueError(f"memory_budget={value} bytes is too small; give at least '1MB'.")
+    if not 1_000_000 <= float(value) < np.inf:
+        raise ValueError(f"memory_budget={value} bytes is not a usable size; give at least '1MB'.")
     return int(float(value))
 
 

@@ -24,6 +24,8 @@ class Aggregator(BaseEstimator, ABC):
     """Whether the rule reads ``moments.covariance``."""
     needs_communication: ClassVar[bool] = False
     """Whether a random part of the rows is shared by all experts and is an expert of its own."""
+    trusts_a_lone_expert: ClassVar[bool] = False
+    """Whether the mean of one asked expert is taken as it is: its variance is then not paid for."""
 
     @abstractmethod
     def combine(self, moments: ExpertMoments) -> Prediction:

@@ -22,12 +22,16 @@ __all__ = ["BCM", "RBCM", "GPoE", "PoE"]
 class PoE(Aggregator):
     """Product of experts (Hinton, 2002): precisions add up. Overconfident; s²/K far from the data."""
 
+    trusts_a_lone_expert = True
+
     def combine(self, moments: ExpertMoments) -> Prediction:
         return _product(moments, beta=moments.asked.astype(float))
 
 
 class GPoE(Aggregator):
     """Generalised product of experts (Cao & Fleet, 2014) with uniform weights 1/K. Conservative."""
+
+    trusts_a_lone_expert = True
 
     def combine(self, moments: ExpertMoments) -> Prediction:
         asked = moments.asked
@@ -36,6 +40,8 @@ class GPoE(Aggregator):
 
 class BCM(Aggregator):
     """Bayesian committee machine (Tresp, 2000): a product, with the prior counted once."""
+
+    trusts_a_lone_expert = True
 
     def combine(self, moments: ExpertMoments) -> Prediction:
         return _committee(moments, beta=moments.asked.astype(float))

@@ -41,6 +41,7 @@ class NPAE(Aggregator):
     """
 
     needs_covariance = True
+    trusts_a_lone_expert = True
 
     def __init__(self, nugget: float = 1e-8, widen: float | str | None = "auto") -> None:
         self.nugget = nugget

@@ -40,5 +40,5 @@ class Engine(ABC):
             Pure: its result depends on the item alone.
         items : sequence
         costs : sequence of float, optional
-            Relative cost of each item; dear items are started first.
+            Roughly the number of operations of each item; dear items are started first.
         """

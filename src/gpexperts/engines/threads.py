@@ -21,6 +21,10 @@ from gpexperts.engines.base import Engine, Item, Result
 
 __all__ = ["ThreadEngine", "blas_threads", "usable_workers"]
 
+_LARGE = 1e9
+"""Operations from which a lone piece of work gains by several BLAS threads (a matrix of 1,000 rows). For
+smaller ones the threads cost more than they bring, and on a busy machine fifty times as much."""
+
 
 class ThreadEngine(Engine):
     """Run pieces of work in threads of this process.
@@ -47,7 +51,8 @@ class ThreadEngine(Engine):
         n_items, n_workers = len(items), self.n_workers
         n_threads = min(n_workers, n_items)
         if n_threads <= 1:
-            with blas_threads(n_workers):
+            large = costs is None or max(costs, default=0.0) >= _LARGE
+            with blas_threads(n_workers if large else 1):
                 return [function(item) for item in items]
         # Dear items first, so that no thread is left with a large one at the end.
         order = range(n_items) if costs is None else np.argsort(-np.asarray(costs), kind="stable")
@@ -117,3 +122,5 @@ def blas_threads(n: int) -> Iterator[None]:
             if not _limits:
                 _restore.restore_original_limits()  # type: ignore[union-attr]
                 _restore = None
+            elif n < min(_limits):
+                _controller.limit(limits=min(_limits), user_api="blas")

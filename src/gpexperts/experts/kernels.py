@@ -116,7 +116,7 @@ class Covariance(ABC):
 
     @abstractmethod
     def gram(self, X: np.ndarray) -> np.ndarray:
-        """Signal covariance k(X, X), shape (m, m), exactly symmetric, free to overwrite."""
+        """Signal covariance k(X, X), shape (m, m), symmetric to rounding, free to overwrite."""
 
     @abstractmethod
     def prior_variance(self, X: np.ndarray) -> np.ndarray:

@@ -95,7 +95,8 @@ def factorise(matrix: np.ndarray, *, who: str = "covariance matrix") -> Factor:
     lower = matrix.T  # Symmetric, so that its transpose is itself in the order LAPACK wants.
     diagonal = np.diagonal(matrix).copy()
     mean_diagonal = float(diagonal.mean())
-    if cholesky_in_place(lower) == 0 and np.isfinite(lower[-1, -1]):
+    # A NaN anywhere ends in the last pivot; an infinite pivot may not, as what is divided by it becomes 0.
+    if cholesky_in_place(lower) == 0 and np.isfinite(lower[-1, -1]) and np.isfinite(mean_diagonal):
         return Factor(lower, 0.0)
     # LAPACK overwrote the lower triangle of its argument only: the strict upper one is as it came.
     if not (np.isfinite(mean_diagonal) and np.isfinite(np.triu(lower, 1)).all()):

@@ -190,11 +190,12 @@ def maximise_likelihood(
         return trace
 
     start = kernel.theta
-    if max_steps > 0 and len(start):
-        low, high = kernel.bounds.T
-        start = np.clip(start, low, high)
+    if max_steps == 0 or len(start) == 0:
+        return Training(covariance, climb(start))
+    low, high = kernel.bounds.T
+    start = np.clip(start, low, high)
     traces = [climb(start)]
-    for _ in range(n_restarts if len(start) else 0):
+    for _ in range(n_restarts):
         assert random_state is not None
         shift = random_state.uniform(-np.log(10.0), np.log(10.0), size=start.shape)
         traces.append(climb(np.clip(start + shift, low, high)))

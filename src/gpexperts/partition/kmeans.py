@@ -37,6 +37,8 @@ class KMeansPartitioner(Partitioner):
         self.max_rows = max_rows
 
     def partition(self, X: np.ndarray, n_parts: int, random_state: np.random.RandomState) -> np.ndarray:
+        if self.max_size is not None and self.max_size < 1:
+            raise ValueError(f"max_size must be None or at least 1, got {self.max_size!r}.")
         kind = KMeans if len(X) <= self.max_rows else MiniBatchKMeans
         model = kind(n_clusters=n_parts, n_init=self.n_init, random_state=random_state)
         # One thread, so that sums are formed in one order and the parts do not depend on the machine.

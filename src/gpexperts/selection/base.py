@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 from sklearn.base import BaseEstimator
 
-__all__ = ["ExpertsView", "Selector"]
+__all__ = ["ExpertsView", "Selector", "checked_index"]
 
 
 @dataclass(frozen=True)
@@ -71,3 +71,25 @@ class Selector(BaseEstimator, ABC):
     def default_n_selected(self, n_experts: int) -> int:
         """K where the user left it to us and held-out rows cannot tell."""
         return min(n_experts, 5)
+
+
+def checked_index(index: np.ndarray, n: int, n_experts: int) -> np.ndarray:
+    """Return what a selector chose for n queries, or say what is wrong with it."""
+    index = np.asarray(index)
+    fault = None
+    if index.ndim != 2 or len(index) != n or not np.issubdtype(index.dtype, np.integer):
+        fault = f"must be an int array of shape ({n}, K), not {index.dtype} of shape {index.shape}"
+    elif index.size and (index.min() < -1 or index.max() >= n_experts):
+        fault = f"must hold numbers from −1 to {n_experts - 1}, not {index.min()} to {index.max()}"
+    elif n and not (index >= 0).any(axis=1).all():
+        fault = "leaves a query with nobody to ask"
+    elif n and _repeats(index):
+        fault = "asks an expert twice for one query"
+    if fault:
+        raise ValueError(f"What the selector's `select` returned {fault}.")
+    return index
+
+
+def _repeats(index: np.ndarray) -> bool:
+    ranked = np.sort(index, axis=1)
+    return bool(((ranked[:, 1:] == ranked[:, :-1]) & (ranked[:, 1:] >= 0)).any())

@@ -1,0 +1,116 @@
+"""Threads of this machine, and the BLAS limit that belongs to the whole process."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import joblib
+import numpy as np
+import pytest
+from threadpoolctl import ThreadpoolController
+
+from gpexperts.engines import ThreadEngine, blas_threads, usable_workers
+
+
+def blas_now() -> int:
+    """The number of BLAS threads in force, or 0 where BLAS has no say in it."""
+    counts = [lib["num_threads"] for lib in ThreadpoolController().info() if lib["user_api"] == "blas"]
+    return max(counts, default=0)
+
+
+@pytest.fixture
+def two_blas_threads():
+    """A known state to come back to; skips where this BLAS knows no threads."""
+    with ThreadpoolController().limit(limits=2, user_api="blas"):
+        if blas_now() != 2:
+            pytest.skip("this BLAS does not take a number of threads")
+        yield
+
+
+def test_threads_work_at_the_same_time() -> None:
+    meeting = threading.Barrier(2, timeout=10)
+    assert sorted(ThreadEngine(2).map(lambda i: (meeting.wait(), i)[1], [0, 1])) == [0, 1]
+
+
+def test_dear_items_are_started_first() -> None:
+    started = []
+
+    def work(i: int) -> None:
+        started.append(i)
+        time.sleep(0.01)
+
+    ThreadEngine(2).map(work, range(6), [1.0, 5.0, 2.0, 9.0, 0.0, 3.0])
+    assert set(started[:2]) == {1, 3}
+
+
+def test_after_an_error_no_further_items_are_started() -> None:
+    started = []
+
+    def work(i: int) -> None:
+        started.append(i)
+        if i == 0:
+            raise RuntimeError("no")
+        time.sleep(0.02)
+
+    with pytest.raises(RuntimeError, match="no"):
+        ThreadEngine(2).map(work, range(100))
+    assert len(started) < 10
+
+
+def test_experts_run_on_one_blas_thread_each(two_blas_threads) -> None:
+    assert ThreadEngine(2).map(lambda _: blas_now(), range(4)) == [1] * 4
+    assert blas_now() == 2
+
+
+def test_only_a_large_lone_matrix_gets_all_blas_threads(two_blas_threads) -> None:
+    assert ThreadEngine(2).map(lambda _: blas_now(), [0], [1e12]) == [2]
+    assert ThreadEngine(2).map(lambda _: blas_now(), [0], [1e6]) == [1]
+
+
+def test_nested_limits_hold_the_smallest_wish_and_come_back(two_blas_threads) -> None:
+    with blas_threads(2):
+        assert blas_now() == 2
+        with blas_threads(1):
+            assert blas_now() == 1
+            with blas_threads(2):
+                assert blas_now() == 1
+        assert blas_now() == 2
+    assert blas_now() == 2
+
+
+def test_limits_come_back_after_an_error(two_blas_threads) -> None:
+    with pytest.raises(RuntimeError, match="inside"), blas_threads(1):
+        raise RuntimeError("inside")
+    assert blas_now() == 2
+
+
+def test_concurrent_callers_leave_the_number_they_found(two_blas_threads) -> None:
+    def caller(seed: int) -> None:
+        rng = np.random.default_rng(seed)
+        for _ in range(20):
+            with blas_threads(1):
+                time.sleep(rng.uniform(0, 0.002))
+
+    callers = [threading.Thread(target=caller, args=(i,)) for i in range(4)]
+    for thread in callers:
+        thread.start()
+    for thread in callers:
+        thread.join()
+    assert blas_now() == 2
+
+
+def test_the_number_of_workers() -> None:
+    assert usable_workers(None) == joblib.cpu_count()
+    assert usable_workers(3) == 3
+    assert usable_workers(-1) == joblib.cpu_count()
+    with pytest.raises(ValueError, match="n_jobs == 0"):
+        usable_workers(0)
+
+
+@pytest.mark.parametrize("backend", ["threading", "loky"])
+def test_inside_another_worker_there_is_one(backend: str) -> None:
+    counts = joblib.Parallel(n_jobs=2, backend=backend)(
+        joblib.delayed(usable_workers)(None) for _ in range(4)
+    )
+    assert counts == [1] * 4

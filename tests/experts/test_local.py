@@ -1,0 +1,84 @@
+"""Local GPs against scikit-learn's at the same hyperparameters, and the care taken of their factors."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF, DotProduct, Matern, RationalQuadratic, WhiteKernel
+
+from gpexperts.experts import Experts, covariance_of
+from tests.problems import Problem, local_gps
+
+KERNELS = {
+    "rbf": 1.7 * RBF([0.7, 1.9]) + WhiteKernel(0.1),
+    "matern": 1.7 * Matern([0.7, 1.9], nu=1.5) + WhiteKernel(0.1),
+    "rational quadratic": RationalQuadratic(0.9, 0.6) + WhiteKernel(0.1),
+    "generic": 1.2 * RBF(0.9) + DotProduct(0.7) + WhiteKernel(0.1),
+}
+
+
+def experts_of(p: Problem, kernel=None, *, shared=None, factor_budget: int = 10**9) -> Experts:
+    order = np.argsort(p.labels, kind="stable")
+    offsets = np.concatenate([[0], np.cumsum(np.bincount(p.labels))])
+    return Experts(
+        p.X[order], p.y[order, None], offsets, covariance_of(kernel or p.kernel),
+        shared=shared, factor_budget=factor_budget,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_an_expert_is_scikit_learn_s_gp_on_its_rows(problem: Problem, name: str) -> None:
+    kernel = KERNELS[name]
+    experts = experts_of(problem, kernel)
+    for i in range(problem.n_experts):
+        rows = problem.labels == i
+        gp = GaussianProcessRegressor(kernel, alpha=1e-300, optimizer=None).fit(
+            problem.X[rows], problem.y[rows]
+        )
+        mean, std = gp.predict(problem.X_new, return_std=True)
+        answer = experts.answer(i, problem.X_new)
+        prior = experts.covariance.prior_variance(problem.X_new)
+        np.testing.assert_allclose(answer.mean[:, 0], mean, rtol=1e-8, atol=1e-8)
+        var = prior - answer.explained + experts.covariance.noise_variance
+        np.testing.assert_allclose(var, std**2, rtol=1e-8, atol=1e-8)
+
+
+def test_weights_and_pair_covariances(problem: Problem) -> None:
+    experts, naive = experts_of(problem), local_gps(problem)
+    answers = [experts.answer(i, problem.X_new, weights=True) for i in range(problem.n_experts)]
+    for answer, expected in zip(answers, naive, strict=True):
+        np.testing.assert_allclose(answer.weights, expected.q, rtol=1e-7, atol=1e-9)
+        np.testing.assert_allclose(answer.mean[:, 0], expected.mean, rtol=1e-8, atol=1e-9)
+    cross = problem.signal(problem.X[problem.labels == 0], problem.X[problem.labels == 2])
+    expected = np.einsum("ni,ij,nj->n", naive[0].q, cross, naive[2].q)
+    actual = experts.pair_covariance(0, 2, answers[0].weights, answers[2].weights)
+    np.testing.assert_allclose(actual, expected, rtol=1e-7, atol=1e-9)
+
+
+def test_only_the_mean_is_paid_for_if_only_the_mean_is_wanted(problem: Problem) -> None:
+    answer = experts_of(problem).answer(1, problem.X_new, variance=False)
+    assert answer.explained is None
+    assert answer.weights is None
+    np.testing.assert_allclose(answer.mean[:, 0], local_gps(problem)[1].mean, rtol=1e-8, atol=1e-9)
+
+
+@pytest.mark.parametrize("budget", [0, 8 * (20 * 20 + 20), 2 * 8 * (20 * 20 + 20)])
+def test_letting_factors_go_changes_nothing(problem: Problem, budget: int) -> None:
+    plenty, scarce = experts_of(problem), experts_of(problem, factor_budget=budget)
+    for i in [0, 1, 2, 3, 0, 3, 1, 1]:
+        for kept, remade in zip(
+            plenty.answer(i, problem.X_new), scarce.answer(i, problem.X_new), strict=True
+        ):
+            np.testing.assert_array_equal(kept, remade)
+
+
+def test_every_expert_sees_the_shared_rows(problem: Problem) -> None:
+    shared = problem.X_new[:5], np.ones((5, 1))
+    experts = experts_of(problem, shared=shared)
+    X, y = experts.rows(2)
+    np.testing.assert_array_equal(X[:5], shared[0])
+    np.testing.assert_array_equal(y[5:, 0], problem.y[problem.labels == 2])
+    assert experts.size(2) == len(X) == 25
+    assert experts.size(experts.n_experts) == 5
+    np.testing.assert_array_equal(experts.rows(experts.n_experts)[0], shared[0])
