@@ -1,8 +1,9 @@
 """Training whose cost grows with the accuracy wanted, not with the number of rows.
 
     stage 1   few blocks, standardised inputs: a first guess of the length scales
-    stage 2   blocks cut in the metric just learned: which kernel?  (the likelihood of the same rows decides)
-    stage 3…  new blocks in the newest metric, until nothing is gained
+    stage 2   blocks cut in the metric just learned: which kernels come into question?
+    stage 3…  larger blocks in the newest metric, for each kernel left, until nothing is gained
+    last      the noise alone, on many more rows, which also settle the choice of the kernel
 
 Neighbours in the learned metric are the rows that matter to each other, so that each stage trains on
 better blocks than the one before.
@@ -11,9 +12,11 @@ better blocks than the one before.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.gaussian_process.kernels import Kernel
 
 from gpexperts.engines.base import Engine
@@ -21,22 +24,35 @@ from gpexperts.experts.blocks import sample_blocks
 from gpexperts.experts.kernels import Covariance, covariance_of
 from gpexperts.experts.training import Block, TraceRow, Training, maximise_likelihood
 
-__all__ = ["StagedTraining", "train_in_stages"]
+__all__ = ["Evidence", "StagedTraining", "train_in_stages"]
 
 FIRST_BLOCKS = 30, 200
 CHOICE_BLOCKS = 60, 200
 FINAL_BLOCKS = 20, 500
-"""Number of blocks and rows in each, of stage 1, of stage 2 and of the later ones."""
+NOISE_BLOCKS = 300, 200
+"""Number of blocks and rows in each: of stage 1, of stage 2, of the later ones, and of the last."""
 EXACT = 1500
-"""Up to this many rows the last stage is the exact likelihood of all of them."""
-MAX_STAGES = 5
-SETTLED = 0.01
+"""Up to this many rows the later stages train on the exact likelihood of all of them."""
+MAX_STAGES = 4
+SETTLED = 0.02
 """Gain in log likelihood per row below which a further stage is not worth its time."""
-TIE = 0.003
-"""Log likelihoods per row closer than this do not tell kernels apart."""
+IN_QUESTION = 0.03
+"""Kernels less likely than the best by more than this, in nats per row of stage 2, are given up."""
+MAX_IN_QUESTION = 2
+TIE = 0.01
+"""Kernels closer than this, in nats per row of the last stage, are told apart by their error."""
 NOISE_AT_START = 0.05
-"""Each stage starts with at least this share of noise: from much less, the gradient of its logarithm
+"""Stage 2 starts with at least this share of noise: from much less, the gradient of its logarithm
 vanishes and the optimiser would stay in a noise-free corner it was led into by poor blocks."""
+
+
+class Evidence(NamedTuple):
+    """What speaks for a kernel."""
+
+    log_likelihood: float
+    """Per row."""
+    loo_error: float
+    """Mean squared error of each row predicted from the others of its block."""
 
 
 class StagedTraining(NamedTuple):
@@ -47,8 +63,8 @@ class StagedTraining(NamedTuple):
     """The steps of the chosen kernel, stage after stage."""
     choice: str
     """The name of the chosen kernel."""
-    evidence: dict[str, Any]
-    """``"kernels"``: the `Evidence` for each; ``"stages"``: log likelihood per row, stage by stage."""
+    evidence: dict[str, dict[str, Evidence]]
+    """For each kernel of stage 2, and for each that was in question at the end."""
 
 
 def train_in_stages(
@@ -80,77 +96,108 @@ def train_in_stages(
     on_step, say : callable
         For progress reports.
     """
-    d = X.shape[1]
-    final_blocks = (1, len(X)) if len(X) <= EXACT else FINAL_BLOCKS
-    trace: list[TraceRow] = []
-    stages: list[float] = []
+    stages = _Stages(X, y, engine, random_state, on_step, say)
+    choice, start = next(iter(candidates.items()))
+    no_metric = np.ones(X.shape[1])
+    if not trainable or start.n_dims == 0:
+        only = stages.train(start, stages.draw(no_metric, FINAL_BLOCKS), max_steps=0)
+        return StagedTraining(only.covariance, only.trace, choice, {})
 
-    def draw(scale: np.ndarray, n_blocks: int, block_size: int) -> list[Block]:
-        return sample_blocks(X, y, scale, n_blocks=n_blocks, block_size=block_size, random_state=random_state)
+    blocks = stages.draw(no_metric, FIRST_BLOCKS)
+    first = stages.train(start, blocks, max_steps=40, tolerance=1e-4, n_restarts=n_restarts)
+    theta = first.covariance.kernel.theta
+    blocks = stages.draw(stages.metric(first), CHOICE_BLOCKS)
+    starts = {name: _noisier(k.clone_with_theta(theta), float(y.var())) for name, k in candidates.items()}
+    second = {name: stages.train(k, blocks, max_steps=25, tolerance=1e-4) for name, k in starts.items()}
+    earlier = {name: _evidence(t, blocks) for name, t in second.items()}
+    _report(say, "in question", earlier, blocks)
 
-    def train(
-        kernel: Kernel, blocks: list[Block], max_steps: int, tolerance: float, restarts: int = 0
-    ) -> Training:
+    top = max(e.log_likelihood for e in earlier.values())
+    in_question = [name for name, e in earlier.items() if e.log_likelihood >= top - IN_QUESTION]
+    in_question = sorted(in_question, key=lambda name: -earlier[name].log_likelihood)[:MAX_IN_QUESTION]
+    refined = {name: stages.refine(second[name]) for name in in_question}
+    best = in_question[0]
+    if len(X) > np.prod(FINAL_BLOCKS):
+        blocks = stages.draw(stages.metric(refined[best]), NOISE_BLOCKS)
+        refined = {name: stages.settle_noise(t, blocks) for name, t in refined.items()}
+    else:  # the refined kernels have seen every row
+        blocks = stages.draw(stages.metric(refined[best]), stages.final_blocks)
+    later = {name: _evidence(t, blocks) for name, t in refined.items()}
+    choice = _best_kernel(later)
+    _report(say, f"{choice} chosen", later, blocks)
+    trace = first.trace
+    for training in (second[choice], refined[choice]):
+        trace = trace + _continued(training.trace, trace[-1])
+    return StagedTraining(refined[choice].covariance, trace, choice, {"first": earlier, "last": later})
+
+
+@dataclass(frozen=True)
+class _Stages:
+    """The data and the tools that every stage uses."""
+
+    X: np.ndarray
+    y: np.ndarray
+    engine: Engine
+    random_state: np.random.RandomState
+    on_step: Callable[[TraceRow], None] | None
+    say: Callable[[str], None]
+
+    @property
+    def final_blocks(self) -> tuple[int, int]:
+        return (1, len(self.X)) if len(self.X) <= EXACT else FINAL_BLOCKS
+
+    def metric(self, training: Training) -> np.ndarray:
+        return training.covariance.length_scale(self.X.shape[1])
+
+    def draw(self, scale: np.ndarray, number_and_size: tuple[int, int]) -> list[Block]:
+        n_blocks, block_size = number_and_size
+        return sample_blocks(
+            self.X, self.y, scale, n_blocks=n_blocks, block_size=block_size, random_state=self.random_state
+        )
+
+    def train(self, kernel: Kernel, blocks: list[Block], **settings: Any) -> Training:
         return maximise_likelihood(
             covariance_of(kernel),
             blocks,
-            engine,
-            n_restarts=restarts,
-            random_state=random_state,
-            max_steps=max_steps,
-            tolerance=tolerance,
-            on_step=on_step,
+            self.engine,
+            random_state=self.random_state,
+            on_step=self.on_step,
+            **settings,
         )
 
-    choice, start = next(iter(candidates.items()))
-    if not trainable or start.n_dims == 0:
-        only = train(start, draw(np.ones(d), *FINAL_BLOCKS), 0, 1e-5)
-        return StagedTraining(only.covariance, only.trace, choice, {})
-    first = train(start, draw(np.ones(d), *FIRST_BLOCKS), 40, 1e-4, n_restarts)
-    best = first.covariance
-    evidence: dict[str, Evidence] = {}
-    trace += first.trace
-    for stage in range(2, MAX_STAGES + 1):
-        blocks = draw(best.length_scale(d), *(CHOICE_BLOCKS if stage == 2 else final_blocks))
-        n_rows = sum(len(block.y) for block in blocks)
-        before = -np.inf
-        if stage == 2:
-            theta = best.kernel.theta
-            found = {
-                name: train(_noisier(kernel.clone_with_theta(theta), float(y.var())), blocks, 25, 1e-4)
-                for name, kernel in candidates.items()
-            }
-            evidence = {name: _evidence(t, n_rows) for name, t in found.items()}
-            choice = _best_kernel(evidence)
-            listed = ", ".join(f"{name} {value:.4f}" for name, (value, _) in evidence.items())
-            say(f"{choice} by the log likelihood per row of the same {len(blocks)} blocks: {listed}")
-            training = found[choice]
-        else:
-            training = train(best.kernel, blocks, 60, 1e-5)
-            before = training.trace[0].log_marginal_likelihood / n_rows
-        after = training.trace[-1].log_marginal_likelihood / n_rows
-        best = training.covariance
-        trace += _continued(training.trace, trace[-1])
-        stages.append(after)
-        if stage > 2:
-            say(f"stage {stage}: {before:.4f} → {after:.4f} nats per row on {len(blocks)} new blocks")
-        if after - before < SETTLED or (stage > 2 and len(blocks) == 1):
-            break
-    return StagedTraining(best, trace, choice, {"kernels": evidence, "stages": stages})
+    def refine(self, training: Training) -> Training:
+        """Train on large blocks in the newest metric, again with new ones while that pays."""
+        trace: list[TraceRow] = []
+        for stage in range(3, MAX_STAGES + 1):
+            blocks = self.draw(self.metric(training), self.final_blocks)
+            training = self.train(training.covariance.kernel, blocks, max_steps=60, tolerance=1e-5)
+            trace += _continued(training.trace, trace[-1]) if trace else training.trace
+            gain = (
+                training.trace[-1].log_marginal_likelihood - training.trace[0].log_marginal_likelihood
+            ) / _n_rows(blocks)
+            self.say(f"stage {stage}: {gain:.4f} nats per row gained on {len(blocks)} new blocks")
+            if gain < SETTLED or len(blocks) == 1:
+                break
+        return Training(training.covariance, trace)
+
+    def settle_noise(self, training: Training, blocks: list[Block]) -> Training:
+        """Train the noise alone.
+
+        Noise shows in rows that lie close together and disagree. They are few, and a sample holds
+        some of them by luck: it takes many rows to tell, which a single hyperparameter can afford.
+        """
+        kernel = training.covariance.kernel
+        noise = self.train(_only_noise_free(kernel), blocks, max_steps=15, tolerance=1e-5)
+        levels = {name: noise.covariance.kernel.get_params()[name] for name in _noise_levels(kernel)}
+        theta = clone(kernel).set_params(**levels).theta
+        last = noise.trace[-1]._replace(theta=theta)
+        trace = training.trace + _continued([last], training.trace[-1])
+        return Training(training.covariance.at(theta), trace)
 
 
-class Evidence(NamedTuple):
-    """What speaks for a kernel."""
-
-    log_likelihood: float
-    """Per row, after a short training on the same blocks."""
-    loo_error: float
-    """Mean squared error of each row predicted from the others of its block."""
-
-
-def _evidence(training: Training, n_rows: int) -> Evidence:
+def _evidence(training: Training, blocks: list[Block]) -> Evidence:
     last = training.trace[-1]
-    return Evidence(last.log_marginal_likelihood / n_rows, last.loo_error)
+    return Evidence(last.log_marginal_likelihood / _n_rows(blocks), last.loo_error)
 
 
 def _best_kernel(evidence: dict[str, Evidence]) -> str:
@@ -160,15 +207,36 @@ def _best_kernel(evidence: dict[str, Evidence]) -> str:
     return min(tied, key=lambda name: evidence[name].loo_error)
 
 
+def _report(
+    say: Callable[[str], None], what: str, evidence: dict[str, Evidence], blocks: list[Block]
+) -> None:
+    listed = ", ".join(f"{name} {e.log_likelihood:.4f} ({e.loo_error:.4f})" for name, e in evidence.items())
+    say(f"{what}, by log likelihood per row (leave-one-out error) of the same {len(blocks)} blocks: {listed}")
+
+
+def _n_rows(blocks: list[Block]) -> int:
+    return sum(len(block.y) for block in blocks)
+
+
 def _noisier(kernel: Kernel, variance: float) -> Kernel:
     """Return the kernel with its free noise raised to at least `NOISE_AT_START` of `variance`."""
-    params = kernel.get_params()
     raised = {}
-    for name, value in params.items():
-        bounds = params.get(f"{name}_bounds")
-        if name.endswith("noise_level") and not isinstance(bounds, str):
-            raised[name] = float(np.clip(max(value, NOISE_AT_START * variance), *np.ravel(bounds)))
-    return kernel.set_params(**raised)
+    for name in _noise_levels(kernel):
+        level, bounds = kernel.get_params()[name], np.ravel(kernel.get_params()[f"{name}_bounds"])
+        raised[name] = float(np.clip(max(level, NOISE_AT_START * variance), *bounds))
+    return clone(kernel).set_params(**raised)
+
+
+def _noise_levels(kernel: Kernel) -> list[str]:
+    """Names of the kernel's noise levels that are free to be trained."""
+    return [h.name for h in kernel.hyperparameters if h.name.endswith("noise_level") and not h.fixed]
+
+
+def _only_noise_free(kernel: Kernel) -> Kernel:
+    """Return the kernel with every hyperparameter fixed but its noise levels."""
+    free = _noise_levels(kernel)
+    fixed = {f"{h.name}_bounds": "fixed" for h in kernel.hyperparameters if h.name not in free}
+    return clone(kernel).set_params(**fixed)
 
 
 def _continued(trace: list[TraceRow], last: TraceRow) -> list[TraceRow]:

@@ -8,7 +8,7 @@ from gpexperts.partition.base import Partitioner
 
 __all__ = ["BalancedPartitioner", "bisect"]
 
-_SAMPLE = 2000
+_SAMPLE = 1000
 """Rows of a node from which the direction of a cut is learned."""
 
 
@@ -29,46 +29,58 @@ class BalancedPartitioner(Partitioner):
         self.n_iter = n_iter
 
     def partition(self, X: np.ndarray, n_parts: int, random_state: np.random.RandomState) -> np.ndarray:
-        labels = np.zeros(len(X), dtype=np.int64)
-        stack = [(np.arange(len(X)), 0, n_parts)]
+        labels = np.empty(len(X), dtype=np.int64)
+        # Rows are moved as they are cut, so that a node is a contiguous slice and reading it is a stream.
+        Z, order = np.array(X, order="C"), np.arange(len(X))
+        spare_Z, spare_order = np.empty_like(Z), np.empty_like(order)
+        stack = [(0, len(X), 0, n_parts)]
         while stack:
-            rows, first, parts = stack.pop()
+            start, stop, first, parts = stack.pop()
+            node = slice(start, stop)
             if parts == 1:
-                labels[rows] = first
+                labels[order[node]] = first
                 continue
             left = parts // 2
-            near, far = bisect(X, rows, left / parts, random_state, self.n_iter)
-            stack.append((near, first, left))
-            stack.append((far, first + left, parts - left))
+            near = bisect(Z[node], left / parts, random_state, self.n_iter)
+            middle = start + int(near.sum())
+            for values, spare in ((Z, spare_Z), (order, spare_order)):
+                np.compress(near, values[node], axis=0, out=spare[start:middle])
+                np.compress(~near, values[node], axis=0, out=spare[middle:stop])
+                values[node] = spare[node]
+            stack.append((start, middle, first, left))
+            stack.append((middle, stop, first + left, parts - left))
         return labels
 
 
-def bisect(
-    X: np.ndarray,
-    rows: np.ndarray,
-    share: float,
-    random_state: np.random.RandomState,
-    n_iter: int = 4,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Split `rows` of X in two: the first side gets `share` of them, and each side at least one."""
-    sample = rows if len(rows) <= _SAMPLE else rows[random_state.choice(len(rows), _SAMPLE)]
-    direction = _two_means_direction(X[sample], n_iter)
-    position = X[rows] @ direction
-    cut = min(max(1, round(share * len(rows))), len(rows) - 1)
-    order = np.argpartition(position, cut)
-    return rows[order[:cut]], rows[order[cut:]]
+def bisect(X: np.ndarray, share: float, random_state: np.random.RandomState, n_iter: int = 4) -> np.ndarray:
+    """Split the rows of X (n, d) in two.
+
+    Returns
+    -------
+    near : ndarray of bool, shape (n,)
+        True for `share` of the rows, and for at least one, but not for all.
+    """
+    sample = X if len(X) <= _SAMPLE else X[random_state.randint(len(X), size=_SAMPLE)]
+    position = X @ _two_means_direction(sample, n_iter)
+    cut = min(max(1, round(share * len(X))), len(X) - 1)
+    threshold = np.partition(position, cut)[cut]
+    near = position < threshold
+    # Rows that lie on the cut go to the first side until it is full.
+    near[np.flatnonzero(position == threshold)[: cut - int(near.sum())]] = True
+    return near
 
 
 def _two_means_direction(X: np.ndarray, n_iter: int) -> np.ndarray:
     """Vector between the centroids of two clusters, started from halves along the principal axis."""
     centred = X - X.mean(axis=0)
     _, vectors = np.linalg.eigh(centred.T @ centred)
-    direction = vectors[:, -1]
-    threshold = 0.0
+    direction, threshold = vectors[:, -1], 0.0
     for _ in range(n_iter):
-        side = centred @ direction > threshold
-        if side.all() or not side.any():
+        side = (centred @ direction > threshold).astype(float)
+        count = side.sum()
+        if count in (0, len(X)):
             break
-        a, b = centred[side].mean(axis=0), centred[~side].mean(axis=0)
+        total = side @ centred  # the other side's is its negative: the rows are centred
+        a, b = total / count, -total / (len(X) - count)
         direction, threshold = a - b, 0.5 * float((a - b) @ (a + b))
     return direction

@@ -55,7 +55,8 @@ class KMeansPartitioner(Partitioner):
         while stack:
             rows = stack.pop()
             if len(rows) > self.max_size:
-                stack += bisect(X, rows, 0.5, random_state)
+                near = bisect(X[rows], 0.5, random_state)
+                stack += [rows[near], rows[~near]]
                 continue
             capped[rows] = count
             count += 1
