@@ -20,15 +20,15 @@ class Explanation:
 
     plus, for GRBCM, communication_weight · communication_said. The prior mean (that of the training
     targets, or 0 if `standardize=False`) gets the weight that the experts leave over. Padded columns
-    say NaN with weight 0.
+    hold the prior, with weight 0.
     """
 
     experts: np.ndarray
     """(n, K) the experts asked, best first; −1 pads."""
     said: np.ndarray
-    """(n, K[, p]) the mean each of them predicted; NaN in padded columns."""
+    """(n, K[, p]) the mean each of them predicted; the prior mean in padded columns."""
     said_std: np.ndarray
-    """(n, K[, p]) the standard deviation of each expert's latent prediction; NaN in padded columns."""
+    """(n, K[, p]) the standard deviation of each one's latent prediction; the prior's in padded columns."""
     weight: np.ndarray
     """(n, K) the weight each expert got; 0 in padded columns."""
     prior_weight: np.ndarray

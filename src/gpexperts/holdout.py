@@ -26,7 +26,7 @@ MAX_PARTS = 60
 SHARE = 0.1
 CANDIDATES = (1, 2, 3, 4, 5, 6, 8)
 PRUNINGS = (0.3, 0.1, 0.03, 0.01, 1e-3)
-WIDENINGS = (2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
+WIDENINGS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 WORTHWHILE = 0.002
 """Nats per query: what fewer experts may cost, and what a widening must gain."""
 

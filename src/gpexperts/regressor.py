@@ -338,7 +338,7 @@ class DistributedGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self.log_marginal_likelihood_value_ = self.trace_[-1].log_marginal_likelihood
         self._say(1, f"kernel: {self.kernel_}")
         if self._trainable:
-            warn_of_bounds(self.kernel_)
+            warn_of_bounds(self.kernel_, irrelevance_is_news=isinstance(self.kernel, Kernel))
         if self.trace_[-1].jittered:
             warnings.warn(
                 f"{self.trace_[-1].jittered} training blocks needed jitter to be factorised at the trained "
@@ -429,8 +429,7 @@ class DistributedGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             index[rows] = moments.index
             mean[rows] = prediction.mean
             var[rows] = self._variance(prediction, latent=False)
-            said[rows] = np.where(moments.asked[:, :, None], moments.mean, np.nan)
-            said_var[rows] = np.where(moments.asked, moments.var, np.nan)
+            said[rows], said_var[rows] = moments.mean, moments.var
             weight[rows] = prediction.weight
             if communication_said is not None and communication_weight is not None:
                 communication_said[rows] = moments.communication_mean

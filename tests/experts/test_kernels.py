@@ -95,13 +95,14 @@ def test_values_are_scikit_learn_s(name: str, block: Block) -> None:
 @pytest.mark.parametrize("name", ALL)
 def test_gradient_is_scikit_learn_s(name: str, block: Block) -> None:
     kernel, covariance = ALL[name], covariance_of(ALL[name])
-    value, gradient, jitter = log_marginal_likelihood(covariance, Block(block.X, block.y[:, :1]))
+    value, gradient, loo_error, jitter = log_marginal_likelihood(covariance, Block(block.X, block.y[:, :1]))
     alpha = 0.0 if covariance.noise_variance else 1e-10 * kernel.diag(block.X).mean()
     gp = GaussianProcessRegressor(kernel, alpha=alpha or 1e-300, optimizer=None).fit(block.X, block.y[:, 0])
     expected, slope = gp.log_marginal_likelihood(kernel.theta, eval_gradient=True)
     assert jitter == 0.0
     np.testing.assert_allclose(value, expected, rtol=1e-10)
     np.testing.assert_allclose(gradient, slope, rtol=1e-7, atol=1e-7)
+    assert loo_error >= 0.0
 
 
 @pytest.mark.parametrize("name", [name for name, k in ALL.items() if len(k.theta)])

@@ -203,11 +203,21 @@ def maximise_likelihood(
     return Training(covariance.at(best[-1].theta), best)
 
 
-def warn_of_bounds(kernel: Kernel) -> None:
-    """Warn, once and by name, of every free hyperparameter that lies at one of its bounds."""
+def warn_of_bounds(kernel: Kernel, *, irrelevance_is_news: bool = True) -> None:
+    """Warn, once and by name, of every free hyperparameter that lies at one of its bounds.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    irrelevance_is_news : bool
+        Whether a length scale at its upper bound counts. It says that an input has no influence,
+        which is no reason to widen a bound that was chosen far out.
+    """
     at_bound = []
     for name, value, bounds in zip(hyperparameter_names(kernel), kernel.theta, kernel.bounds, strict=True):
         for which, bound in zip(("lower", "upper"), bounds, strict=True):
+            if which == "upper" and "length_scale" in name and not irrelevance_is_news:
+                continue
             if np.isclose(value, bound, rtol=0, atol=1e-6) and bounds[0] < bounds[1]:
                 at_bound.append(f"{name} = {np.exp(value):.3g} ({which} bound)")
     if at_bound:

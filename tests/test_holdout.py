@@ -1,0 +1,91 @@
+"""What held-out rows decide: K, whom to leave out, and whether to believe contradicting experts."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from gpexperts import DistributedGPRegressor
+from gpexperts.aggregation import NPAE
+from gpexperts.metrics import nlpd
+
+SETTINGS = {"kernel": "matern32", "partition": "kmeans", "n_experts": 8, "random_state": 0, "n_jobs": 1}
+
+
+def smooth_problem(n: int = 800) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-6, 6, size=(n, 2))
+    return X, np.sin(2 * X[:, 0]) * np.cos(X[:, 1]) + 0.1 * rng.standard_normal(n)
+
+
+def jumping_problem(n: int = 1200) -> tuple[np.ndarray, np.ndarray]:
+    """Smooth here, jumping between two levels there: a stationary model is sure of itself and wrong."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-2, 2, size=(n, 2))
+    f = np.where(X[:, 0] > 1, np.sign(np.sin(4 * X[:, 1])), np.sin(X[:, 1]))
+    return X, f + 0.01 * rng.standard_normal(n)
+
+
+def test_the_choice_and_its_evidence_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+    X, y = smooth_problem()
+    model = DistributedGPRegressor(**SETTINGS, verbose=1).fit(X, y)
+    chosen = model.choices_["n_selected"]
+    losses = chosen["loss_by_n_selected"]
+    assert chosen["n_selected"] in losses
+    assert losses[chosen["n_selected"]] <= min(losses.values()) + 0.002
+    assert f"at most {chosen['n_selected']} experts per query" in capsys.readouterr().out
+    assert model.select(X[:50]).shape == (50, chosen["n_selected"])
+
+
+def test_weak_experts_are_left_out_and_show_as_padding() -> None:
+    X, y = smooth_problem()
+    model = DistributedGPRegressor(**SETTINGS).fit(X, y)
+    rule = model._rule()
+    assert rule.prune > 0
+    index = model.select(X)
+    explanation = model.explain(X)
+    np.testing.assert_array_equal(index, explanation.experts)
+    assert (index >= 0).any(axis=1).all()
+    assert (index < 0).any()
+    assert np.all(explanation.weight[index < 0] == 0)
+    total = (explanation.weight * explanation.said).sum(axis=1)
+    np.testing.assert_allclose(
+        total + explanation.prior_weight * explanation.prior_mean, explanation.mean, rtol=1e-9
+    )
+    mean, std = model.predict(X, return_std=True)
+    np.testing.assert_allclose(mean, explanation.mean, rtol=1e-10)
+    np.testing.assert_allclose(std, explanation.std, rtol=1e-10)
+
+
+@pytest.mark.filterwarnings("ignore::gpexperts.exceptions.BoundWarning")
+def test_contradicting_experts_widen_the_interval() -> None:
+    X, y = jumping_problem()
+    train, test = slice(0, 900), slice(900, None)
+    model = DistributedGPRegressor(**SETTINGS, aggregation=NPAE(widen="auto")).fit(X[train], y[train])
+    assert model.choices_["n_selected"]["widen"] is not None
+    widened = model.predict(X[test], return_std=True)
+    plain = model.set_params(aggregation=NPAE(widen=None)).predict(X[test], return_std=True)
+    np.testing.assert_allclose(widened[0], plain[0])
+    assert nlpd(y[test], *widened) < nlpd(y[test], *plain)
+
+
+@pytest.mark.filterwarnings("ignore::gpexperts.exceptions.BoundWarning")
+def test_the_latent_function_is_not_widened() -> None:
+    X, y = jumping_problem(600)
+    model = DistributedGPRegressor(**SETTINGS, n_selected=3, aggregation=NPAE(widen=2.0)).fit(X, y)
+    widened = model.predict(X, return_std=True, latent=True)[1]
+    plain = model.set_params(aggregation=NPAE(widen=None)).predict(X, return_std=True, latent=True)[1]
+    np.testing.assert_array_equal(widened, plain)
+
+
+def test_a_number_of_experts_from_the_user_is_taken_as_it_is() -> None:
+    X, y = smooth_problem(300)
+    model = DistributedGPRegressor(**SETTINGS, n_selected=3).fit(X, y)
+    assert "n_selected" not in model.choices_
+    assert np.all(model.select(X) >= 0)
+
+
+def test_too_few_rows_to_tell_fall_back_on_the_default() -> None:
+    X, y = smooth_problem(40)
+    model = DistributedGPRegressor(**SETTINGS).fit(X, y)
+    assert model.select(X).shape == (40, 5)
