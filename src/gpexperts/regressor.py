@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import warnings
 from collections.abc import Iterator
@@ -596,6 +597,31 @@ class DistributedGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         return rule
 
     # --------------------------------------------------------------------------------------- chores
+
+    def save(self, path: str | os.PathLike[str], *, include_factors: bool = False) -> int:
+        """Save the fitted model to one file, which `gpexperts.load` reads and which cannot run code.
+
+        Parameters
+        ----------
+        path : str or path-like
+            By custom it ends in ``.gpx``. It is written beside, then renamed: never half there.
+        include_factors : bool
+            Whether to store the experts' Cholesky factors too, up to the memory budget: the file grows
+            by 8·Σ m_i² bytes, and the loaded model need not compute them at its first predictions.
+
+        Returns
+        -------
+        size : int
+            Bytes of the file.
+
+        Raises
+        ------
+        UnsavableModelError
+            If a part of the model is not one of this library's, by name; skops saves such models.
+        """
+        from gpexperts.persistence import save
+
+        return save(self, path, include_factors=include_factors)
 
     def _say(self, level: int, message: str) -> None:
         if self.verbose >= level:
