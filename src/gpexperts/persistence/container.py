@@ -26,7 +26,7 @@ from safetensors.numpy import save_file
 from gpexperts.exceptions import CorruptModelError, NewerFormatError, NotAModelFileError
 from gpexperts.files import appearing
 
-__all__ = ["FORMAT", "checksum_of", "read", "write"]
+__all__ = ["FORMAT", "checksum_of", "read", "read_header", "write"]
 
 FORMAT = 1
 """Version of the file format; raised when an older gpexperts could not read what is written."""
@@ -75,6 +75,12 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, np.nda
         if isinstance(error, (CorruptModelError, NewerFormatError)):
             raise
         raise CorruptModelError(f"{path} is damaged and cannot be read: {error}") from error
+
+
+def read_header(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Return the header of a file whose checksum was verified before."""
+    with safe_open(os.fspath(path), framework="numpy") as file:
+        return dict(json.loads(file.metadata()["gpexperts"][_DIGITS:]))
 
 
 def checksum_of(path: str | os.PathLike[str]) -> str:

@@ -6,6 +6,8 @@
     batches of rows in and out, in memory that does not grow with the file;
 `schema`
     the columns a model was trained on, as it remembers them;
+`training`, `rows`
+    the rows a model is fitted on, and those it predicts;
 `encoding`
     from columns to the numbers a model takes.
 

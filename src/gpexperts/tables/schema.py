@@ -37,7 +37,7 @@ class TableSchema:
     source: str
     """Name of the file, without its folder."""
     sha256: str
-    """Of the file as it was read."""
+    """Of the training numbers, row by row, inputs and then target: the same for a CSV and a Parquet file."""
     n_rows: int
     """Rows the model was trained on."""
     n_dropped: int
