@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ import pyarrow.parquet as pq
 
 from gpexperts.exceptions import TableError
 from gpexperts.tables.formats import STANDARD_STREAM, format_of
+from gpexperts.tables.standard_input import standard_input
 
 __all__ = ["TableReader", "open_table"]
 
@@ -108,7 +108,7 @@ def _named(source: str) -> str:
 class _CSV(TableReader):
     def __init__(self, path: str, compression: str | None) -> None:
         raw: Any = (
-            sys.stdin.buffer if path == STANDARD_STREAM else pa.input_stream(path, compression=compression)
+            standard_input() if path == STANDARD_STREAM else pa.input_stream(path, compression=compression)
         )
         head = raw.read(_CSV_HEAD)
         names = next(csv.reader(io.StringIO(head.decode("utf-8-sig", errors="replace"))), [])
