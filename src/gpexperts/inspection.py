@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +18,7 @@ __all__ = [
     "hyperparameters",
     "input_ranges",
     "length_scales",
+    "names_were_checked",
     "noise_std",
     "single_output",
     "training_inputs",
@@ -89,3 +93,11 @@ def _rows(model: Any, which: int) -> np.ndarray:
     experts = model._experts
     own = (experts.X, experts.y)[which]
     return own if experts.shared is None else np.concatenate([experts.shared[which], own])
+
+
+@contextmanager
+def names_were_checked() -> Iterator[None]:
+    """Silence scikit-learn's warning of arrays without names, where names were checked before."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="X does not have valid feature names")
+        yield

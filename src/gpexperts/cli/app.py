@@ -12,6 +12,7 @@ from gpexperts.cli.evaluate import evaluate
 from gpexperts.cli.fit import fit
 from gpexperts.cli.info import info
 from gpexperts.cli.predict import predict
+from gpexperts.cli.report import report
 
 __all__ = ["app"]
 
@@ -26,6 +27,7 @@ app.command()(fit)
 app.command()(predict)
 app.command()(evaluate)
 app.command()(info)
+app.command()(report)
 
 
 def _print_version(wanted: bool) -> None:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +11,7 @@ import pyarrow as pa
 from scipy.special import ndtri
 
 from gpexperts.exceptions import TableError
-from gpexperts.inspection import single_output
+from gpexperts.inspection import names_were_checked, single_output
 from gpexperts.tables.encoding import columns_of, csv_types, encode, missing_message, require
 from gpexperts.tables.reading import TableReader
 from gpexperts.tables.schema import Column
@@ -158,7 +156,7 @@ def _predicted(model: Any, X: np.ndarray, width: float, explain: bool) -> dict[s
     if not explain:
         mean, std = _predict(model, X)
         return {"mean": mean, "std": std, "lower": mean - width * std, "upper": mean + width * std}
-    with _names_were_checked():
+    with names_were_checked():
         explanation = model.explain(X)
     mean, std, asked = explanation.mean, explanation.std, explanation.experts >= 0
     ends = np.concatenate([[0], np.cumsum(asked.sum(axis=1))]).astype(np.int32)
@@ -173,13 +171,5 @@ def _predicted(model: Any, X: np.ndarray, width: float, explain: bool) -> dict[s
 
 
 def _predict(model: Any, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    with _names_were_checked():
+    with names_were_checked():
         return model.predict(X, return_std=True)
-
-
-@contextmanager
-def _names_were_checked() -> Iterator[None]:
-    """scikit-learn warns of arrays without names; here the table's names were checked already."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="X does not have valid feature names")
-        yield
