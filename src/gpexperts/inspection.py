@@ -5,15 +5,18 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from gpexperts.experts.kernels import hyperparameter_names
+from gpexperts.experts.training import TraceRow
 
 __all__ = [
     "Hyperparameter",
+    "choices",
     "feature_names",
     "hyperparameters",
     "input_ranges",
@@ -21,6 +24,7 @@ __all__ = [
     "names_were_checked",
     "noise_std",
     "single_output",
+    "stages",
     "training_inputs",
     "training_targets",
 ]
@@ -58,6 +62,27 @@ def hyperparameters(model: Any) -> list[Hyperparameter]:
             plain = f"length_scale[{names[int(plain[13:-1])]}]"
         rows.append(Hyperparameter(plain, float(value)))
     return rows
+
+
+def choices(model: Any) -> dict[str, str]:
+    """Return what "auto" was resolved to, in a line each; `choices_` also holds the evidence."""
+    return {name: line for name, value in model.choices_.items() if (line := _line(value))}
+
+
+def _line(value: Any) -> str:
+    if not isinstance(value, dict):
+        return str(value)
+    plain = {k: v for k, v in value.items() if isinstance(v, (int, float, str, np.number))}
+    return ", ".join(f"{k} {v:.4g}" if isinstance(v, float) else f"{k} {v}" for k, v in plain.items())
+
+
+def stages(model: Any) -> list[list[TraceRow]]:
+    """Return the trace of training, cut where steps are counted anew.
+
+    Stages train on different rows, so that the likelihoods of two of them cannot be compared.
+    """
+    cuts = [i for i, row in enumerate(model.trace_) if row.step == 0 and i > 0]
+    return [model.trace_[a:b] for a, b in pairwise([0, *cuts, len(model.trace_)])]
 
 
 def length_scales(model: Any) -> np.ndarray:

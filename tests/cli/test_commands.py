@@ -175,7 +175,7 @@ def test_explain_names_the_experts_and_their_weights(run) -> None:
     model = gpexperts.load("houses.gpx")
     assert out["experts"].to_pylist()[0] != []
     weights = np.array(out["weights"].to_pylist())
-    assert weights.shape == np.array(out["experts"].to_pylist()).shape == (20, model._n_selected())
+    assert weights.shape == np.array(out["experts"].to_pylist()).shape == (20, model._rule().n_selected)
     text = pacsv.read_csv("out.csv")["weights"].to_pylist()
     np.testing.assert_array_equal(np.array([row.split() for row in text], dtype=float), weights)
 
@@ -333,7 +333,7 @@ def test_quiet_and_verbose(run) -> None:
     ended = run(*args, "--quiet")
     assert ended.err == ended.out == ""
     ended = run(*args, "-v")
-    for word in ("reading houses.csv", "training: 1, log likelihood", "learning whom to ask", "saving"):
+    for word in ("reading houses.csv", "small blocks: 1, log likelihood", "learning whom to ask", "saving"):
         assert word in ended.err
     assert ended.out == ""
 

@@ -65,9 +65,9 @@ def _facts(path: Path) -> dict[str, Any]:
         "model": {
             "experts": model.n_experts_,
             "rows_per_expert": [int(sizes.min()), int(np.median(sizes)), int(sizes.max())],
-            "asked_per_query": int(model._n_selected()),
+            "asked_per_query": int(model._rule().n_selected),
             "aggregation": _name(model.aggregation),
-            "choices": {name: str(value) for name, value in model.choices_.items()},
+            "choices": inspection.choices(model),
             "kernel": str(model.kernel_),
             "hyperparameters": {h.name: h.value for h in inspection.hyperparameters(model)},
             "noise_std": inspection.noise_std(model),

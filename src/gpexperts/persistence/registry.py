@@ -16,7 +16,9 @@ from sklearn.preprocessing import LabelBinarizer
 from gpexperts.aggregation import AGGREGATORS
 from gpexperts.engines import ThreadEngine
 from gpexperts.experts.local import Experts
+from gpexperts.experts.staged import Evidence
 from gpexperts.experts.training import TraceRow
+from gpexperts.holdout import Rule
 from gpexperts.partition import PARTITIONERS
 from gpexperts.selection import SELECTORS, ClassifierSelector
 from gpexperts.standardize import Standardizer
@@ -29,7 +31,7 @@ def _by_name(*classes: type) -> dict[str, type]:
     return {cls.__name__: cls for cls in classes}
 
 
-RECORDS = _by_name(Standardizer, TraceRow, Column, TableSchema)
+RECORDS = _by_name(Column, Evidence, Rule, Standardizer, TableSchema, TraceRow)
 """Named tuples and dataclasses: their fields are all there is to them."""
 
 STATEFUL = _by_name(

@@ -7,6 +7,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from gpexperts.inspection import stages
 from gpexperts.plot.base import ACCENT, Display
 
 __all__ = ["TraceDisplay"]
@@ -17,26 +18,31 @@ class TraceDisplay(Display):
 
     Parameters
     ----------
-    value : ndarray of shape (n_steps,)
-        Log marginal likelihood.
+    values : list of ndarray
+        Log marginal likelihood of the steps of each stage. Stages train on different rows; a line does
+        not join them.
     """
 
-    def __init__(self, value: np.ndarray) -> None:
-        self.value = value
+    def __init__(self, values: list[np.ndarray]) -> None:
+        self.values = values
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, ax: Any = None) -> Self:
         """Draw the trace of a fitted model."""
         check_is_fitted(estimator)
-        return cls.from_predictions([row.log_marginal_likelihood for row in estimator.trace_], ax=ax)
+        values = [[row.log_marginal_likelihood for row in stage] for stage in stages(estimator)]
+        return cls.from_predictions(*values, ax=ax)
 
     @classmethod
-    def from_predictions(cls, value: Any, *, ax: Any = None) -> Self:
-        """Draw given values (n_steps,)."""
-        return cls(np.asarray(value, dtype=float)).plot(ax)
+    def from_predictions(cls, *values: Any, ax: Any = None) -> Self:
+        """Draw given values (n_steps,), one array for each stage."""
+        return cls([np.asarray(v, dtype=float) for v in values]).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
         ax = self._take(ax)
-        ax.plot(np.arange(len(self.value)), self.value, ".-", color=ACCENT, lw=1.4, ms=4)
+        begin = 0
+        for value in self.values:
+            ax.plot(begin + np.arange(len(value)), value, ".-", color=ACCENT, lw=1.4, ms=4)
+            begin += len(value)
         ax.set(xlabel="step", ylabel="log marginal likelihood")
         return self

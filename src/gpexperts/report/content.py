@@ -60,10 +60,10 @@ def gather(model: Any, observed: Observed | None, target: str) -> dict[str, Any]
         "trained_on": {"rows": len(model.labels_), "source": None if table is None else table.source},
         "experts": _experts(model, index),
         "relevance": _relevance(model),
-        "trace": [float(row.log_marginal_likelihood) for row in model.trace_],
+        "trace": [[row.log_marginal_likelihood for row in stage] for stage in inspection.stages(model)],
         "noise_std": inspection.noise_std(model),
         "kernel": str(model.kernel_),
-        "choices": {name: str(value) for name, value in model.choices_.items()},
+        "choices": inspection.choices(model),
         "queries": _queries(model, X, None if observed is None else observed.y),
         "observed": None,
     }

@@ -268,9 +268,15 @@
 
   bars("relevance", data.relevance.map((r) => ({ label: r.name, value: r.value, text: `${r.name}\nlength scale ${format(r.length_scale)}` })), "");
   const drawTrace = () => {
-    const { svg, x, y } = frame("trace", { xs: extent([0, Math.max(1, data.trace.length - 1)], 0.02), ys: extent(data.trace), height: 260, left: 74, xlabel: "step" });
-    draw(svg, "path", { d: path(data.trace.map((v, i) => [x(i), y(v)])), fill: "none", stroke: ACCENT, "stroke-width": 2 });
-    data.trace.forEach((v, i) => hint(draw(svg, "circle", { cx: x(i), cy: y(v), r: 3, fill: ACCENT }), `step ${i}\n${format(v, 6)}`));
+    const all = data.trace.flat();
+    const { svg, x, y } = frame("trace", { xs: extent([0, Math.max(1, all.length - 1)], 0.02), ys: extent(all), height: 260, left: 74, xlabel: "step" });
+    let begin = 0;
+    data.trace.forEach((stage, s) => {
+      const points = stage.map((v, i) => [x(begin + i), y(v)]);
+      draw(svg, "path", { d: path(points), fill: "none", stroke: ACCENT, "stroke-width": 2 });
+      points.forEach(([px, py], i) => hint(draw(svg, "circle", { cx: px, cy: py, r: 3, fill: ACCENT }), `stage ${s + 1}, step ${i}\n${format(stage[i], 6)}`));
+      begin += stage.length;
+    });
   };
   drawTrace();
   if (data.observed) {
