@@ -21,7 +21,8 @@ from gpexperts.tables.standard_input import standard_input
 __all__ = ["TableReader", "open_table"]
 
 _CSV_HEAD = 1024**2
-_CSV_BLOCK = 4 * 1024**2
+_CSV_BLOCK = 512 * 1024
+"""Arrow reads up to 32 blocks ahead of whoever takes them, so that small ones keep memory small."""
 
 
 class TableReader(ABC):
@@ -107,26 +108,34 @@ def _named(source: str) -> str:
 
 class _CSV(TableReader):
     def __init__(self, path: str, compression: str | None) -> None:
-        raw: Any = (
-            standard_input() if path == STANDARD_STREAM else pa.input_stream(path, compression=compression)
-        )
+        is_file = path != STANDARD_STREAM
+        raw: Any = pa.input_stream(path, compression=compression) if is_file else standard_input()
         head = raw.read(_CSV_HEAD)
         names = next(csv.reader(io.StringIO(head.decode("utf-8-sig", errors="replace"))), [])
         super().__init__(path, names)
-        self._stream = pa.PythonFile(_Rest(head, raw), mode="r")
+        self._block = max(_CSV_BLOCK, 8 * len(head.split(b"\n", 1)[0]))  # no row may be longer
+        # A file is opened anew, a stream is given back what was read of it.
+        self._stream = (
+            pa.input_stream(path, compression=compression)
+            if is_file
+            else pa.PythonFile(_Rest(head, raw), mode="r")
+        )
 
-    def _options(self, columns: list[str], types: Mapping[str, pa.DataType], **more: Any) -> dict[str, Any]:
+    def _options(
+        self, columns: list[str], types: Mapping[str, pa.DataType], threads: bool, **more: Any
+    ) -> dict[str, Any]:
         return {
-            "read_options": pacsv.ReadOptions(block_size=_CSV_BLOCK),
+            "read_options": pacsv.ReadOptions(block_size=self._block, use_threads=threads),
             "convert_options": pacsv.ConvertOptions(include_columns=columns, column_types=types, **more),
         }
 
     def _read(self, columns: list[str], types: Mapping[str, pa.DataType]) -> pa.Table:
-        return pacsv.read_csv(self._stream, **self._options(columns, types, strings_can_be_null=True))
+        return pacsv.read_csv(self._stream, **self._options(columns, types, True, strings_can_be_null=True))
 
     def _batches(self, columns: list[str], types: Mapping[str, pa.DataType]) -> Iterable[pa.RecordBatch]:
         # Text stays what it is: a key that reads "NA" must come out as it went in.
-        return pacsv.open_csv(self._stream, **self._options(columns, types))
+        # Threads would read ahead of the predictions, block after block, into memory.
+        return pacsv.open_csv(self._stream, **self._options(columns, types, False))
 
 
 class _Rest:
