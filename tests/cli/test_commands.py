@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import pty
 import re
 import signal
 import subprocess
@@ -220,7 +222,7 @@ def test_info_tells_what_the_model_is(run) -> None:
     assert facts["model"]["experts"] == 3
     assert "length_scale[area]" in facts["model"]["hyperparameters"]
     out = run("info", "houses.gpx").out
-    for word in ("houses.csv", "300 rows", "RBF", "town=west", "3 of"):
+    for word in ("houses.csv", "300 rows", "RBF", "town=west", "3, of"):
         assert word in out
 
 
@@ -382,6 +384,19 @@ def test_an_interrupt_ends_with_130_and_leaves_nothing(run) -> None:
         assert process.wait(timeout=100) == 130
         assert b"Traceback" not in process.stderr.read()
     assert sorted(os.listdir()) == before
+
+
+def test_bars_are_shown_on_a_terminal(run) -> None:
+    ours, theirs = pty.openpty()
+    subprocess.run([*COMMAND, *FIT, "--drop", "id,town"], stderr=theirs, check=True)
+    os.close(theirs)
+    shown = b""
+    with contextlib.suppress(OSError):  # the end of a terminal
+        while piece := os.read(ours, 65536):
+            shown += piece
+    os.close(ours)
+    for word in ("reading houses.csv", "training on small blocks", "log likelihood", "saving"):
+        assert word in shown.decode()
 
 
 def test_completion_is_offered(run) -> None:

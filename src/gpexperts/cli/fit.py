@@ -175,7 +175,7 @@ def fit(
     dropped = f" ({rows.schema.n_dropped:,} with missing values left out)" if rows.schema.n_dropped else ""
     tell(
         f"{out}, {readable_size(size)}: {rows.schema.n_rows:,} rows{dropped}, "
-        f"{len(rows.schema.feature_names)} inputs, {model.n_experts_} experts.",
+        f"{len(rows.schema.feature_names)} inputs, {model.n_experts_} expert{'s' * (model.n_experts_ > 1)}.",
         quiet,
     )
 

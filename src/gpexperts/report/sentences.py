@@ -19,7 +19,10 @@ def headlines(data: dict[str, Any]) -> list[str]:
     else:
         low, high = min(experts["size"]), max(experts["size"])
         sizes = f"{low:,} rows each" if low == high else f"{low:,} to {high:,} rows each"
-        how = f"{M:,} experts share them, {sizes}; a query asks {'all' if K == M else K} of them."
+        asked = "all" if K == M else f"{K}"
+        if sum(experts["asked"]) < K * experts["n_queries"]:
+            asked = f"at most {K}"
+        how = f"{M:,} experts share them, {sizes}; a query asks {asked} of them."
     learned = f"The model learned {data['target']} from {trained['rows']:,} rows{source}. {how}"
     seen = data["observed"]
     if seen is None:

@@ -6,11 +6,9 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.csv as pacsv
 
 from gpexperts.exceptions import TableError
+from gpexperts.tables.arrow import pa, pacsv, pc
 from gpexperts.tables.schema import Column
 
 __all__ = ["Encoded", "columns_of", "csv_types", "encode", "learn_columns", "missing_message", "require"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
-from gpexperts.exceptions import MissingExtraError, TableError
+from gpexperts.exceptions import TableError
 
-__all__ = ["FORMATS", "STANDARD_STREAM", "Format", "format_of", "require_pyarrow"]
+__all__ = ["FORMATS", "STANDARD_STREAM", "Format", "format_of"]
 
 STANDARD_STREAM = "-"
 """Stands for standard input or output, always CSV."""
@@ -62,11 +62,3 @@ def format_of(path: str, forced: str | None = None) -> Format:
     if compression and name != "csv":
         raise TableError(f"{path}: only CSV is compressed as {endings[-1]}; {name} compresses itself.")
     return Format(name, compression)
-
-
-def require_pyarrow() -> None:
-    """Raise MissingExtraError, with the install line, where PyArrow is missing."""
-    try:
-        import pyarrow  # noqa: F401
-    except ImportError as error:
-        raise MissingExtraError("Reading and writing tables", "cli") from error

@@ -10,11 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.csv as pacsv
-import pyarrow.parquet as pq
-
 from gpexperts.exceptions import TableError
+from gpexperts.tables.arrow import pa, pacsv, pq
 from gpexperts.tables.formats import STANDARD_STREAM, format_of
 from gpexperts.tables.standard_input import standard_input
 

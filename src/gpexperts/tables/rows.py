@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import pyarrow as pa
 from scipy.special import ndtri
 
 from gpexperts.exceptions import TableError
 from gpexperts.inspection import names_were_checked, single_output
+from gpexperts.tables.arrow import pa
 from gpexperts.tables.encoding import columns_of, csv_types, encode, missing_message, require
 from gpexperts.tables.reading import TableReader
 from gpexperts.tables.schema import Column

@@ -15,7 +15,7 @@ import sys
 import threading
 from typing import Any
 
-import pyarrow as pa
+from gpexperts.tables.arrow import pa
 
 __all__ = ["standard_input"]
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import pyarrow as pa
 
 from gpexperts.exceptions import TableError
+from gpexperts.tables.arrow import pa
 from gpexperts.tables.encoding import encode, learn_columns, missing_message, require
 from gpexperts.tables.reading import TableReader
 from gpexperts.tables.schema import Column, TableSchema

@@ -7,12 +7,8 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.csv as pacsv
-import pyarrow.parquet as pq
-
 from gpexperts.files import appearing
+from gpexperts.tables.arrow import pa, pacsv, pc, pq
 from gpexperts.tables.formats import STANDARD_STREAM, Format, format_of
 
 __all__ = ["writing"]
