@@ -6,12 +6,14 @@
 
 Each stage is a folder: `partition` says who owns which rows, `experts` trains and answers, `selection`
 says who is asked, `aggregation` combines what they say; `engines` says where the work runs. The
-estimator in `regressor` composes them, `metrics` scores the result.
+estimator in `regressor` composes them, `metrics` scores the result, `persistence` saves it. Around that,
+`tables` reads files, `plot` and `report` show what a model does, and `cli` is the command line.
 """
 
 from gpexperts.explanation import Explanation
+from gpexperts.persistence import load
 from gpexperts.regressor import DistributedGPRegressor
 
 __version__ = "0.1.0"
 
-__all__ = ["DistributedGPRegressor", "Explanation", "__version__"]
+__all__ = ["DistributedGPRegressor", "Explanation", "__version__", "load"]

@@ -7,12 +7,18 @@ from sklearn.exceptions import ConvergenceWarning
 __all__ = [
     "BoundWarning",
     "ConstantTargetWarning",
+    "CorruptModelError",
     "FewerExpertsWarning",
     "GpexpertsWarning",
     "MissingExtraError",
+    "ModelFileError",
+    "NewerFormatError",
+    "NotAModelFileError",
     "NotPositiveDefiniteError",
     "RefitRequiredError",
     "RepairWarning",
+    "TableError",
+    "UnsavableModelError",
 ]
 
 
@@ -42,6 +48,30 @@ class NotPositiveDefiniteError(ValueError):
 
 class RefitRequiredError(ValueError):
     """A setting was changed that the fitted experts cannot serve."""
+
+
+class ModelFileError(ValueError):
+    """Base class of what can be wrong with a model file."""
+
+
+class NotAModelFileError(ModelFileError):
+    """The file is something else than a gpexperts model."""
+
+
+class NewerFormatError(ModelFileError):
+    """The model file was written by a newer gpexperts, in a format this one does not know."""
+
+
+class CorruptModelError(ModelFileError):
+    """The model file was cut short, altered, or made by hand."""
+
+
+class UnsavableModelError(TypeError):
+    """The model has a part that a model file cannot hold, for example a class of the user's own."""
+
+
+class TableError(ValueError):
+    """A table on disk cannot be read, or does not fit the model."""
 
 
 class MissingExtraError(ImportError):

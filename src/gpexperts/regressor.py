@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import warnings
 from collections.abc import Iterator
@@ -29,6 +30,7 @@ from gpexperts.partition import PARTITIONERS, Partitioner
 from gpexperts.partition.base import centroids_of
 from gpexperts.partition.deal import deal_rows, labels_are_given
 from gpexperts.prediction import predict_in_batches
+from gpexperts.progress import CallbackSupport, announced, listeners
 from gpexperts.selection import SELECTORS, ClassifierSelector, ExpertsView, KNNSelector, Selector
 from gpexperts.selection.base import checked_index
 from gpexperts.settings import bytes_of, member, number_selected
@@ -40,7 +42,7 @@ _WORK_BYTES = 256 * 1024**2
 """Work arrays of a batch take no more than this, however large the budget: larger ones are no faster."""
 
 
-class DistributedGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
+class DistributedGPRegressor(CallbackSupport, MultiOutputMixin, RegressorMixin, BaseEstimator):
     """Gaussian process regression by local experts, chosen per query and combined with their correlations.
 
     The data are cut into parts. Each part is an expert: a GP on its rows, all sharing one set of
@@ -81,7 +83,8 @@ class DistributedGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         Threads; None is all usable cores, or 1 inside another worker.
     random_state : int, RandomState or None
     verbose : int
-        1 tells what is being decided and done.
+        1 tells what is being decided and done, 2 every step. scikit-learn's callbacks hear the same
+        (`set_callbacks`, scikit-learn 1.9 or newer).
 
     Attributes
     ----------
@@ -155,6 +158,7 @@ class DistributedGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     # ---------------------------------------------------------------------------------------- fit
 
+    @announced
     def fit(self, X: Any, y: Any) -> DistributedGPRegressor:
         """Cut the data into parts, train the shared hyperparameters, and prepare the selection.
 
@@ -169,6 +173,7 @@ class DistributedGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self
         """
         self._check_settings()
+        self.__dict__.pop("table_", None)  # what a model file said of the former training rows
         X, y = validate_data(self, X, y, multi_output=True, y_numeric=True, dtype=np.float64, order="C")
         self._y_ndim = y.ndim
         y = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
@@ -191,6 +196,7 @@ class DistributedGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         else:
             covariance = self._train_on_blocks(candidates, X, y[:, teaches], engine, training_rng)
             scale = covariance.length_scale(X.shape[1])
+        listeners().start("cutting the data into parts")
         partition, scale = self._partitioner(scale)
         labels = deal_rows(
             X / scale,
@@ -237,6 +243,7 @@ class DistributedGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self._lock = threading.RLock()
         self._fitted_selector: tuple[Any, Selector] | None = None
         self._learned_rule: tuple[Any, Rule] | None = None
+        listeners().start("learning whom to ask")
         self._rule()  # so that a wrong K is an error now, not at the first prediction
         return self
 
@@ -292,6 +299,7 @@ class DistributedGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         rng: np.random.RandomState,
     ) -> Covariance:
         """Train on small blocks from every region: the cost does not grow with the rows."""
+        listeners().start("training on small blocks")
         staged = train_in_stages(
             candidates,
             X,
@@ -321,6 +329,7 @@ class DistributedGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         covariance = covariance_of(next(iter(candidates.values())))
         if len(candidates) > 1 and self._trainable:
             covariance = self._train_on_blocks(candidates, X, y, engine, rng)
+        listeners().start("training on every part")
         training = maximise_likelihood(
             covariance,
             parts,
@@ -356,6 +365,7 @@ class DistributedGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     def predict(
         self, X: Any, return_std: Literal[True], latent: bool = False
     ) -> tuple[np.ndarray, np.ndarray]: ...
+    @announced
     def predict(
         self, X: Any, return_std: bool = False, latent: bool = False
     ) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
@@ -404,6 +414,7 @@ class DistributedGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
                 index[rows] = moments.index
         return index
 
+    @announced
     def explain(self, X: Any) -> Explanation:
         """Return who was asked about each query, what each said, and the weight each got.
 
@@ -465,8 +476,16 @@ class DistributedGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         aggregator = self._aggregator()
         if isinstance(aggregator, NPAE) and aggregator.widen == "auto":
             aggregator = NPAE(aggregator.nugget, widen=rule.widen)
+        listeners().start("asking the experts", len(X))
         for rows, moments, prediction in predict_in_batches(
-            self._experts, aggregator, X, index, self._engine(), budget=self._work_budget, prune=rule.prune
+            self._experts,
+            aggregator,
+            X,
+            index,
+            self._engine(),
+            budget=self._work_budget,
+            prune=rule.prune,
+            on_batch=listeners().advance,
         ):
             if prediction.repaired:
                 with self._lock:
@@ -596,15 +615,36 @@ class DistributedGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     # --------------------------------------------------------------------------------------- chores
 
+    def save(self, path: str | os.PathLike[str], *, include_factors: bool = False) -> int:
+        """Save the fitted model to one file, which `gpexperts.load` reads and which cannot run code.
+
+        Parameters
+        ----------
+        path : str or path-like
+            By custom it ends in ``.gpx``. It is written beside, then renamed: never half there.
+        include_factors : bool
+            Whether to store the experts' Cholesky factors too, up to the memory budget: the file grows
+            by 8·Σ m_i² bytes, and the loaded model need not compute them at its first predictions.
+
+        Returns
+        -------
+        size : int
+            Bytes of the file.
+
+        Raises
+        ------
+        UnsavableModelError
+            If a part of the model is not one of this library's, by name; skops saves such models.
+        """
+        from gpexperts.persistence import save
+
+        return save(self, path, include_factors=include_factors)
+
     def _say(self, level: int, message: str) -> None:
-        if self.verbose >= level:
-            print(f"[gpexperts] {message}", flush=True)
+        listeners().say(level, message)
 
     def _report_step(self, row: TraceRow) -> None:
-        self._say(
-            2 if row.step % 10 else 1,
-            f"step {row.step}: log likelihood {row.log_marginal_likelihood:.6g}, {row.seconds:.1f} s",
-        )
+        listeners().advance(1, f"log likelihood {row.log_marginal_likelihood:.6g}, {row.seconds:.1f} s")
 
     def __getstate__(self) -> dict[str, Any]:
         state = super().__getstate__()

@@ -8,7 +8,10 @@ __all__ = ["main"]
 
 
 def main() -> None:
-    """Run `gpexperts`; without the extra [cli], say how to get it."""
+    """Run `gpexperts`; without the extra [cli], say how to get it.
+
+    Ends with 0, with 2 after an error, with 130 after an interrupt.
+    """
     try:
         from gpexperts.cli.app import app
     except ModuleNotFoundError as error:
@@ -18,4 +21,7 @@ def main() -> None:
 
         print(f"gpexperts: {MissingExtraError('The command line', 'cli')}", file=sys.stderr)
         raise SystemExit(2) from error
-    app()
+    from gpexperts.cli.common import telling_errors
+
+    with telling_errors():
+        app(prog_name="gpexperts")

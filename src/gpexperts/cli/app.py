@@ -8,6 +8,11 @@ import typer
 
 from gpexperts import __version__
 from gpexperts.cli.demo import demo
+from gpexperts.cli.evaluate import evaluate
+from gpexperts.cli.fit import fit
+from gpexperts.cli.info import info
+from gpexperts.cli.predict import predict
+from gpexperts.cli.report import report
 
 __all__ = ["app"]
 
@@ -18,6 +23,11 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command()(demo)
+app.command()(fit)
+app.command()(predict)
+app.command()(evaluate)
+app.command()(info)
+app.command()(report)
 
 
 def _print_version(wanted: bool) -> None:

@@ -11,10 +11,12 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from gpexperts.engines.threads import blas_threads
 from gpexperts.experts.kernels import Covariance
 from gpexperts.experts.linalg import InverseFactor, factorise
 
@@ -161,12 +163,19 @@ class Experts:
                 self._kept.move_to_end(i)
                 return self._kept[i]
         X, y = self.rows(i)
-        factor = factorise(self.covariance.noisy_gram(X), who=f"covariance matrix of expert {i}")
-        alpha = factor.solve(np.array(y.T, order="C"))
-        trained = _Trained(factor.inverted(), alpha)
+        # Rounding differs with the number of BLAS threads. A factor outlives the batch that asked for it
+        # first, so that it must not depend on how many threads that batch had.
+        with blas_threads(1) if self.n_experts > 1 else nullcontext():
+            factor = factorise(self.covariance.noisy_gram(X), who=f"covariance matrix of expert {i}")
+            alpha = factor.solve(np.array(y.T, order="C"))
+            return self.keep(i, factor.inverted(), alpha, factor.jitter)
+
+    def keep(self, i: int, inverse: InverseFactor, alpha: np.ndarray, jitter: float) -> _Trained:
+        """Keep what expert i was trained to be while it fits the budget, letting the least used go."""
+        trained = _Trained(inverse, alpha)
         with self._lock:
-            if factor.jitter > 0:
-                self.jitter[i] = factor.jitter
+            if jitter > 0:
+                self.jitter[i] = jitter
             if i not in self._kept and trained.nbytes <= self.factor_budget:
                 self._kept[i] = trained
                 self._kept_bytes += trained.nbytes

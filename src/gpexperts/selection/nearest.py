@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from scipy.spatial import cKDTree
 from scipy.spatial.distance import cdist
@@ -45,6 +47,15 @@ class KNNSelector(Selector):
             self.places_ = experts.centroids / self.scale_
             self.tree_ = cKDTree(self.places_)
         return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A tree has no form that every way of saving knows; it is made again from the places.
+        return {name: value for name, value in super().__getstate__().items() if name != "tree_"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        if "places_" in state and self.metric != "hamming":
+            self.tree_ = cKDTree(self.places_)
 
     def select(self, X: np.ndarray, n_selected: int) -> np.ndarray:
         if self.metric == "hamming":

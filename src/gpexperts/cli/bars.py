@@ -1,0 +1,59 @@
+"""Progress bars on a terminal."""
+
+from __future__ import annotations
+
+from types import TracebackType
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
+
+__all__ = ["Bars"]
+
+
+class Bars:
+    """One bar per stage, with what is being done and the objective's value; on standard error.
+
+    A stage whose steps cannot be counted beforehand has a bar that moves without filling.
+    """
+
+    def __init__(self, console: Console | None = None) -> None:
+        self._progress = Progress(
+            SpinnerColumn(finished_text="✓"),
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=24),
+            TextColumn("{task.fields[note]}"),
+            TimeElapsedColumn(),
+            console=console or Console(stderr=True),
+        )
+        self._task: TaskID | None = None
+        self._done = 0
+
+    def __enter__(self) -> Bars:
+        self._progress.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None:
+            self.finish()
+        self._progress.stop()
+
+    def say(self, level: int, message: str) -> None:
+        if self._task is not None and level == 1:
+            self._progress.update(self._task, note=message[:60])
+
+    def start(self, stage: str, total: int | None) -> None:
+        self.finish()
+        self._done = 0
+        self._task = self._progress.add_task(stage, total=total, note="")
+
+    def advance(self, steps: int, note: str) -> None:
+        if self._task is not None:
+            self._done += steps
+            self._progress.update(self._task, advance=steps, note=note or f"{self._done:,}")
+
+    def finish(self) -> None:
+        if self._task is not None:
+            self._progress.update(self._task, total=1, completed=1)
+            self._task = None

@@ -1,0 +1,123 @@
+"""`gpexperts info`: what a model file holds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from gpexperts.cli.common import Debug, print_json
+
+__all__ = ["info"]
+
+
+def info(
+    model: Annotated[Path, typer.Argument(help="The model, as `gpexperts fit` wrote it.")],
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    debug: Debug = False,
+) -> None:
+    """Tell what a model is, what it was trained on, and what it has learned.
+
+    Example:
+
+    gpexperts info houses.gpx
+    """
+    facts = _facts(model)
+    if json:
+        print_json(facts)
+    else:
+        _print(facts)
+
+
+def _facts(path: Path) -> dict[str, Any]:
+    import numpy as np
+
+    from gpexperts import inspection
+    from gpexperts.persistence import container, load
+
+    model = load(path)
+    table = getattr(model, "table_", None)
+    names, ranges = inspection.feature_names(model), inspection.input_ranges(model)
+    y = inspection.training_targets(model)
+    sizes = model._experts.sizes
+    scales = inspection.length_scales(model)
+    return {
+        "file": {
+            "path": str(path),
+            "bytes": path.stat().st_size,
+            "format": container.FORMAT,
+            "written_by": f"gpexperts {container.read_header(path).get('version', '?')}",
+            "sha256": container.checksum_of(path),
+        },
+        "trained_on": {
+            "source": None if table is None else table.source,
+            "sha256": None if table is None else table.sha256,
+            "rows": len(y),
+            "rows_left_out": None if table is None else table.n_dropped,
+            "target": None if table is None else table.target,
+            "target_range": [float(np.min(y)), float(np.max(y))],
+        },
+        "inputs": [
+            {"name": name, "low": float(low), "high": float(high), "length_scale": float(scale)}
+            for name, (low, high), scale in zip(names, ranges, scales, strict=True)
+        ],
+        "model": {
+            "experts": model.n_experts_,
+            "rows_per_expert": [int(sizes.min()), int(np.median(sizes)), int(sizes.max())],
+            "asked_per_query": int(model._rule().n_selected),
+            "aggregation": _name(model.aggregation),
+            "choices": inspection.choices(model),
+            "kernel": str(model.kernel_),
+            "hyperparameters": {h.name: h.value for h in inspection.hyperparameters(model)},
+            "noise_std": inspection.noise_std(model),
+            "log_marginal_likelihood": float(model.log_marginal_likelihood_value_),
+            "training_steps": len(model.trace_),
+        },
+        "config": {} if table is None else {name: _name(value) for name, value in table.config.items()},
+    }
+
+
+def _name(value: Any) -> Any:
+    return value if isinstance(value, (str, int, float, dict, list, type(None))) else type(value).__name__
+
+
+def _print(facts: dict[str, Any]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    from gpexperts.files import readable_size
+
+    file, trained, model = facts["file"], facts["trained_on"], facts["model"]
+    low, middle, high = model["rows_per_expert"]
+    smallest, largest = trained["target_range"]
+    rows = [
+        ("model", f"{file['path']}, {readable_size(file['bytes'])}"),
+        ("written by", f"{file['written_by']}, format {file['format']}"),
+        ("checksum", file["sha256"]),
+        ("trained on", f"{trained['rows']:,} rows of {trained['source'] or 'an array in Python'}"),
+        ("", f"sha256 {trained['sha256']}" if trained["sha256"] else ""),
+        ("target", f"{trained['target'] or '(no name)'}, from {smallest:g} to {largest:g}"),
+        ("experts", f"{model['experts']:,}, of {low:,} to {high:,} rows, median {middle:,}"),
+        ("asked", f"at most {model['asked_per_query']} per query, combined by {model['aggregation']}"),
+        ("kernel θ", model["kernel"]),
+        ("noise", f"{model['noise_std']:.4g} (standard deviation, in the target's units)"),
+        ("training", f"{model['training_steps']} steps"),
+        ("", f"log likelihood {model['log_marginal_likelihood']:.6g}"),
+    ]
+    rows += [(f"chose {name}", value) for name, value in model["choices"].items()]
+    rows += [(f"set {name}", str(value)) for name, value in facts["config"].items()]
+    lines = Table.grid(padding=(0, 2))
+    lines.add_column(no_wrap=True)
+    lines.add_column(overflow="fold")
+    for name, value in rows:
+        if value:
+            lines.add_row(f"[bold]{name}[/bold]", str(value))
+    console = Console()
+    console.print(lines)
+    inputs = Table(title="Inputs")
+    for column in ("input", "from", "to", "length scale"):
+        inputs.add_column(column, justify="left" if column == "input" else "right")
+    for row in facts["inputs"]:
+        inputs.add_row(row["name"], f"{row['low']:.4g}", f"{row['high']:.4g}", f"{row['length_scale']:.4g}")
+    console.print(inputs)

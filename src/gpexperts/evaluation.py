@@ -1,0 +1,60 @@
+"""All scores of a set of predictions at once: what `gpexperts evaluate` prints and the report shows."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gpexperts.metrics import coverage, crps, msll, nlpd, smse
+
+__all__ = ["LEVELS", "Scores", "score"]
+
+LEVELS = (0.5, 0.9, 0.95, 0.99)
+
+
+class Scores(NamedTuple):
+    """How good predictions are; None where a score is not defined (all targets equal)."""
+
+    n: int
+    smse: float | None
+    rmse: float
+    msll: float | None
+    nlpd: float
+    crps: float
+    coverage: dict[float, float]
+    """Share of targets inside their interval, for each of `LEVELS`."""
+    seconds_per_query: float | None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain values, as JSON knows them."""
+        return {**self._asdict(), "coverage": {f"{level:g}": share for level, share in self.coverage.items()}}
+
+
+def score(
+    y: np.ndarray,
+    mean: np.ndarray,
+    std: np.ndarray,
+    y_train: np.ndarray,
+    seconds: float | None = None,
+) -> Scores:
+    """Score predictions of one target.
+
+    Parameters
+    ----------
+    y, mean, std : ndarray of shape (n,)
+    y_train : ndarray of shape (n_train,)
+        For the trivial predictor of MSLL.
+    seconds : float, optional
+        What all n predictions took.
+    """
+    return Scores(
+        n=len(y),
+        smse=smse(y, mean) if np.ptp(y) > 0 else None,
+        rmse=float(np.sqrt(np.mean((y - mean) ** 2))),
+        msll=msll(y, mean, std, y_train) if np.ptp(y_train) > 0 else None,
+        nlpd=nlpd(y, mean, std),
+        crps=crps(y, mean, std),
+        coverage={level: coverage(y, mean, std, level) for level in LEVELS},
+        seconds_per_query=None if seconds is None else seconds / len(y),
+    )

@@ -1,0 +1,120 @@
+"""`save` and `load`: a fitted estimator to one file and back, bit for bit."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from gpexperts.exceptions import CorruptModelError, UnsavableModelError
+from gpexperts.experts.linalg import InverseFactor
+from gpexperts.experts.local import Experts
+from gpexperts.persistence import container
+from gpexperts.persistence.registry import estimator_class
+from gpexperts.persistence.values import Decoder, Encoder
+
+__all__ = ["load", "save"]
+
+_OF_THIS_PROCESS = ("engine", "_skl_callbacks", "_callback_fit_ctx", "_parent_callback_ctx")
+"""Attributes that say where and how a process works, not what was learned. An engine above all: a file
+that names a scheduler could make whoever loads it connect to a machine of the file's choice."""
+
+
+def save(model: Any, path: str | os.PathLike[str], *, include_factors: bool = False) -> int:
+    """Save a fitted model; see :meth:`gpexperts.DistributedGPRegressor.save`."""
+    from gpexperts import __version__
+
+    cls = estimator_class()
+    if type(model) is not cls:
+        raise UnsavableModelError(
+            f"Only a {cls.__name__} itself can be saved as .gpx, not a {type(model).__qualname__}. "
+            "Save it with skops: skops.io.dump(model, 'model.skops')."
+        )
+    check_is_fitted(model)
+    encoder = Encoder()
+    state = {k: v for k, v in model.__getstate__().items() if k not in _OF_THIS_PROCESS}
+    header = {"version": __version__, "model": encoder.state(state, "")}
+    if include_factors:
+        header["factors"] = encoder.encode(_factors(model), "factors")
+    return container.write(path, header, encoder.arrays)
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """Load a model that was saved with :meth:`gpexperts.DistributedGPRegressor.save`.
+
+    Nothing in a file can make this run code. It takes memory in proportion to the length of the file,
+    whatever the file claims.
+
+    Parameters
+    ----------
+    path : str or path-like
+
+    Returns
+    -------
+    model : DistributedGPRegressor
+        Predicts bit for bit what the saved model predicts. Its `engine` is None: where to work is for
+        the one who loads to say.
+
+    Raises
+    ------
+    NotAModelFileError, NewerFormatError, CorruptModelError
+        If the file is something else, needs a newer gpexperts, or was cut short or altered. All are
+        :class:`~gpexperts.exceptions.ModelFileError`.
+    """
+    header, arrays = container.read(path)
+    decoder = Decoder(arrays)
+    try:
+        model = estimator_class()()
+        model.__setstate__({**model.__dict__, **decoder.state(header["model"]), "engine": None})
+        _check_consistent(model)
+        if "factors" in header:
+            _restore_factors(model._experts, decoder.decode(header["factors"]))
+    except Exception as error:
+        # The checksum was right, so that this is a file made by hand or by a defect; whatever its tree
+        # ran into, the caller should hear that the file is at fault.
+        reason = str(error) if isinstance(error, CorruptModelError) else f"{type(error).__name__}: {error}"
+        raise CorruptModelError(f"{path} does not describe a model: {reason}") from error
+    return model
+
+
+def _factors(model: Any) -> list[tuple[int, np.ndarray, np.ndarray]]:
+    """All factors, or as many as the memory budget lets a model keep."""
+    experts = model._experts
+    everyone = range(experts.n_experts + (experts.shared is not None))
+    n_bytes = np.cumsum([8 * experts.size(i) * (experts.size(i) + experts.n_outputs) for i in everyone])
+    who = everyone[: int(np.searchsorted(n_bytes, experts.factor_budget, side="right"))]
+    # By the engine, as a prediction does it: the number of BLAS threads is part of the rounding.
+    trained = model._engine().map(experts.trained, who)
+    return [(i, t.inverse.lower, t.alpha) for i, t in zip(who, trained, strict=True)]
+
+
+def _restore_factors(experts: Experts, rows: list[tuple[int, np.ndarray, np.ndarray]]) -> None:
+    for i, lower, alpha in rows:
+        m = experts.size(i)
+        if lower.shape != (m, m) or alpha.shape != (experts.n_outputs, m) or lower.dtype != np.float64:
+            raise CorruptModelError(f"the factor of expert {i} does not fit its {m} rows.")
+        experts.keep(i, InverseFactor(lower), alpha, experts.jitter.get(i, 0.0))
+
+
+def _check_consistent(model: Any) -> None:
+    """Check the sizes that predictions rely on, so that a wrong file fails here and not in LAPACK."""
+    experts = model._experts
+    n, d = experts.X.shape
+    sizes = np.diff(experts.offsets)
+    shapes_fit = (
+        experts.y.shape[0] == n
+        and experts.y.ndim == 2
+        and experts.X.dtype == experts.y.dtype == np.float64
+        and experts.offsets[0] == 0
+        and experts.offsets[-1] == n
+        and len(sizes) == model.n_experts_
+        and bool((sizes > 0).all())
+        and model.n_features_in_ == d
+        and model._x_scale.shift.shape == model._x_scale.scale.shape == (d,)
+        and model._y_scale.shift.shape == model._y_scale.scale.shape == (experts.y.shape[1],)
+        and model._centroids.shape == (model.n_experts_, d)
+    )
+    if not shapes_fit:
+        raise CorruptModelError("the sizes of its arrays contradict each other.")

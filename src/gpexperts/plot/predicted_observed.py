@@ -1,0 +1,59 @@
+"""Predicted against observed, with intervals."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from scipy.special import ndtri
+
+from gpexperts.inspection import single_output
+from gpexperts.plot.base import ACCENT, SECOND, Display
+
+__all__ = ["PredictedObservedDisplay"]
+
+
+class PredictedObservedDisplay(Display):
+    """What was predicted over what was observed; rows outside their interval stand out.
+
+    Parameters
+    ----------
+    y, mean, std : ndarray of shape (n,)
+    level : float
+        Probability of the intervals.
+    max_rows : int
+        At most this many rows are drawn, evenly spread over the given ones.
+    """
+
+    def __init__(
+        self, y: np.ndarray, mean: np.ndarray, std: np.ndarray, *, level: float = 0.95, max_rows: int = 2000
+    ) -> None:
+        self.y, self.mean, self.std, self.level, self.max_rows = y, mean, std, level, max_rows
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, X: Any, y: Any, *, level: float = 0.95, ax: Any = None) -> Self:
+        """Predict X and draw against y."""
+        single_output(estimator, "PredictedObservedDisplay")
+        return cls.from_predictions(y, *estimator.predict(X, return_std=True), level=level, ax=ax)
+
+    @classmethod
+    def from_predictions(cls, y: Any, mean: Any, std: Any, *, level: float = 0.95, ax: Any = None) -> Self:
+        """Draw given predictions."""
+        return cls(np.asarray(y), np.asarray(mean), np.asarray(std), level=level).plot(ax)
+
+    def plot(self, ax: Any = None) -> Self:
+        ax = self._take(ax)
+        rows = np.linspace(0, len(self.y) - 1, min(len(self.y), self.max_rows)).astype(int)
+        y, mean = self.y[rows], self.mean[rows]
+        half = ndtri(0.5 + 0.5 * self.level) * self.std[rows]
+        inside = np.abs(y - mean) <= half
+        for which, colour, label in ((inside, ACCENT, "inside"), (~inside, SECOND, "outside")):
+            ax.errorbar(
+                y[which], mean[which], half[which], fmt=".", color=colour, ms=4, elinewidth=0.6, alpha=0.6,
+                label=f"{label} the {100 * self.level:g} % interval ({int(which.sum())})",
+            )  # fmt: skip
+        ends = [min(y.min(), mean.min()), max(y.max(), mean.max())]
+        ax.plot(ends, ends, color="0.3", lw=0.8, ls="--")
+        ax.set(xlabel="observed", ylabel="predicted")
+        ax.legend(frameon=False)
+        return self

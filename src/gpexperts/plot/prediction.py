@@ -1,0 +1,86 @@
+"""Mean and interval over one input."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from scipy.special import ndtri
+
+from gpexperts.inspection import feature_names, single_output, training_inputs
+from gpexperts.plot.base import ACCENT, Display
+
+__all__ = ["PredictionDisplay1D"]
+
+
+class PredictionDisplay1D(Display):
+    """Predictions of a model of one input, with the band of an interval.
+
+    Parameters
+    ----------
+    x, mean, std : ndarray of shape (n,)
+    level : float
+        Probability of the band.
+    data : tuple of ndarray or None
+        (x, y) of rows to draw as points.
+    name : str
+        Of the input.
+    """
+
+    def __init__(
+        self,
+        x: np.ndarray,
+        mean: np.ndarray,
+        std: np.ndarray,
+        *,
+        level: float = 0.95,
+        data: tuple[np.ndarray, np.ndarray] | None = None,
+        name: str = "x",
+    ) -> None:
+        self.x, self.mean, self.std = x, mean, std
+        self.level, self.data, self.name = level, data, name
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, X: Any = None, y: Any = None, *, level: float = 0.95, ax: Any = None
+    ) -> Self:
+        """Draw a model over the range of its training inputs and a tenth beyond, and the rows (X, y)."""
+        single_output(estimator, "PredictionDisplay1D")
+        if estimator.n_features_in_ != 1:
+            raise ValueError(
+                f"PredictionDisplay1D is for models of one input; this one has {estimator.n_features_in_}."
+            )
+        inputs = training_inputs(estimator)[:, 0]
+        low, high = inputs.min(), inputs.max()
+        x = np.linspace(low - 0.1 * (high - low), high + 0.1 * (high - low), 400)
+        grid: Any = x[:, None]
+        if hasattr(estimator, "feature_names_in_") and hasattr(X, "columns"):
+            grid = type(X)({X.columns[0]: x})
+        mean, std = estimator.predict(grid, return_std=True)
+        data = None if X is None or y is None else (np.asarray(X, dtype=float)[:, 0], np.asarray(y))
+        return cls(x, mean, std, level=level, data=data, name=feature_names(estimator)[0]).plot(ax)
+
+    @classmethod
+    def from_predictions(
+        cls, x: Any, mean: Any, std: Any, *, y: Any = None, level: float = 0.95, ax: Any = None
+    ) -> Self:
+        """Draw given predictions at x (n,), and observations y (n,) there."""
+        x = np.asarray(x, dtype=float).ravel()
+        order = np.argsort(x)
+        data = None if y is None else (x, np.asarray(y))
+        display = cls(x[order], np.asarray(mean)[order], np.asarray(std)[order], level=level, data=data)
+        return display.plot(ax)
+
+    def plot(self, ax: Any = None) -> Self:
+        ax = self._take(ax)
+        width = ndtri(0.5 + 0.5 * self.level)
+        if self.data is not None:
+            ax.plot(*self.data, ".", color="0.45", ms=3, zorder=1, label="observed")
+        ax.fill_between(
+            self.x, self.mean - width * self.std, self.mean + width * self.std,
+            color=ACCENT, alpha=0.2, lw=0, label=f"{100 * self.level:g} % interval",
+        )  # fmt: skip
+        ax.plot(self.x, self.mean, color=ACCENT, lw=1.6, label="mean")
+        ax.set(xlabel=self.name, ylabel="target")
+        ax.legend(frameon=False)
+        return self

@@ -1,0 +1,67 @@
+"""From a model and its data to one file that needs nothing else."""
+
+from __future__ import annotations
+
+import json
+import os
+from importlib.resources import files
+from typing import Any
+
+from gpexperts.exceptions import MissingExtraError
+from gpexperts.files import appearing
+from gpexperts.report.content import Observed, gather
+from gpexperts.report.sentences import headlines
+
+__all__ = ["render", "write_report"]
+
+
+def write_report(
+    model: Any, path: str | os.PathLike[str], *, observed: Observed | None = None, target: str | None = None
+) -> int:
+    """Write the report of a fitted model and return its size in bytes.
+
+    Parameters
+    ----------
+    model : DistributedGPRegressor
+        Fitted, of one target.
+    path : str or path-like
+        The page; it appears whole or not at all.
+    observed : Observed, optional
+        Predictions for rows whose target is known.
+    target : str, optional
+        Name of the target, where the model does not know it.
+    """
+    table = getattr(model, "table_", None)
+    name = target or ("the target" if table is None else table.target)
+    page = render(gather(model, observed, name))
+    with appearing(path) as part:
+        part.write_text(page, encoding="utf-8")
+    return len(page.encode())
+
+
+def render(data: dict[str, Any]) -> str:
+    """Return the page that shows `data`."""
+    try:
+        import jinja2
+    except ImportError as error:
+        raise MissingExtraError("The report", "cli") from error
+    from gpexperts import __version__
+
+    folder = files("gpexperts.report")
+    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
+    template = environment.from_string((folder / "report.html.j2").read_text(encoding="utf-8"))
+    return template.render(
+        data=data,
+        headlines=headlines(data),
+        version=__version__,
+        style=_trusted((folder / "report.css").read_text(encoding="utf-8")),
+        script=_trusted((folder / "report.js").read_text(encoding="utf-8")),
+        # A column may be called "</script>": no character of the data can end the element.
+        json=_trusted(json.dumps(data, allow_nan=False, ensure_ascii=True).replace("<", "\\u003c")),
+    )
+
+
+def _trusted(text: str) -> Any:
+    from markupsafe import Markup
+
+    return Markup(text)  # our own files, and JSON without a "<"

@@ -1,0 +1,288 @@
+"use strict";
+// Draws the page's pictures and explains the picked query. Text is only ever set as text, never as markup.
+(() => {
+  const data = JSON.parse(document.getElementById("data").textContent);
+  const INK = "#1c2733", SOFT = "#9aa4b1", ACCENT = "#1f5fa8", SECOND = "#b8500f";
+  const byId = (id) => document.getElementById(id);
+  const tip = byId("tip");
+
+  const format = (x, digits = 4) => {
+    if (x === 0) return "0";
+    const size = Math.abs(x);
+    if (size >= 1e6 || size < 1e-4) return x.toExponential(digits - 2).replace("-", "−");
+    return Number(x.toPrecision(digits)).toLocaleString("en", { maximumFractionDigits: 10 }).replace("-", "−");
+  };
+  const percent = (x) => `${(100 * x).toFixed(1)} %`;
+
+  const element = (name, attributes = {}, text) => {
+    const made = document.createElement(name);
+    for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+    if (text !== undefined) made.textContent = text;
+    return made;
+  };
+  const draw = (parent, name, attributes = {}, text) => {
+    const made = document.createElementNS("http://www.w3.org/2000/svg", name);
+    for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+    if (text !== undefined) made.textContent = text;
+    parent.append(made);
+    return made;
+  };
+  const hint = (shape, text) => {
+    const move = (event) => {
+      tip.textContent = text;
+      tip.hidden = false;
+      tip.style.left = `${Math.min(event.clientX + 14, innerWidth - tip.offsetWidth - 8)}px`;
+      tip.style.top = `${Math.min(event.clientY + 14, innerHeight - tip.offsetHeight - 8)}px`;
+    };
+    shape.addEventListener("pointermove", move);
+    shape.addEventListener("pointerleave", () => { tip.hidden = true; });
+    return shape;
+  };
+
+  // ------------------------------------------------------------------------------------ axes
+
+  const ticks = (low, high, count = 5) => {
+    const raw = (high - low) / count || 1;
+    const unit = 10 ** Math.floor(Math.log10(raw));
+    const step = [1, 2, 5, 10].map((k) => k * unit).find((s) => s >= raw);
+    const found = [];
+    for (let t = Math.ceil(low / step) * step; t <= high + 1e-9 * step; t += step) found.push(Math.abs(t) < 1e-9 * step ? 0 : t);
+    return found;
+  };
+  const extent = (values, margin = 0.04) => {
+    let low = Infinity, high = -Infinity;
+    for (const v of values) { if (v < low) low = v; if (v > high) high = v; }
+    const pad = (high - low) * margin || Math.abs(high) * 0.1 || 1;
+    return [low - pad, high + pad];
+  };
+  // A frame with linear scales; x and y map data to the viewBox.
+  const frame = (id, { xs, ys, height = 340, left = 58, xlabel = "", ylabel = "" }) => {
+    const svg = byId(id), width = 520, bottom = height - 42, right = width - 10, top = 10;
+    svg.replaceChildren();
+    svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
+    const x = (v) => left + ((v - xs[0]) / (xs[1] - xs[0])) * (right - left);
+    const y = (v) => bottom - ((v - ys[0]) / (ys[1] - ys[0])) * (bottom - top);
+    for (const t of ticks(...xs)) {
+      draw(svg, "line", { class: "grid", x1: x(t), x2: x(t), y1: top, y2: bottom });
+      draw(svg, "text", { x: x(t), y: bottom + 17, "text-anchor": "middle" }, format(t));
+    }
+    for (const t of ticks(...ys)) {
+      draw(svg, "line", { class: "grid", x1: left, x2: right, y1: y(t), y2: y(t) });
+      draw(svg, "text", { x: left - 7, y: y(t) + 4, "text-anchor": "end" }, format(t));
+    }
+    draw(svg, "line", { class: "axis", x1: left, x2: right, y1: bottom, y2: bottom });
+    draw(svg, "line", { class: "axis", x1: left, x2: left, y1: top, y2: bottom });
+    draw(svg, "text", { x: (left + right) / 2, y: height - 6, "text-anchor": "middle" }, xlabel);
+    draw(svg, "text", { transform: `translate(13 ${(top + bottom) / 2}) rotate(-90)`, "text-anchor": "middle" }, ylabel);
+    return { svg, x, y };
+  };
+  const path = (points) => points.map(([px, py], i) => `${i ? "L" : "M"}${px.toFixed(2)} ${py.toFixed(2)}`).join("");
+  const bars = (id, rows, unit) => {
+    // Horizontal bars: rows of {label, value, text}.
+    const svg = byId(id), width = 520, left = 150, step = 24;
+    svg.replaceChildren();
+    svg.setAttribute("viewBox", `0 0 ${width} ${step * rows.length + 8}`);
+    const most = Math.max(...rows.map((r) => r.value)) || 1;
+    rows.forEach((row, i) => {
+      const y = 4 + i * step, length = ((width - left - 70) * row.value) / most;
+      const label = row.label.length > 22 ? `${row.label.slice(0, 21)}…` : row.label;
+      draw(svg, "text", { x: left - 8, y: y + 15, "text-anchor": "end" }, label);
+      const bar = draw(svg, "rect", { x: left, y: y + 3, width: Math.max(1, length), height: step - 8, fill: ACCENT });
+      hint(bar, row.text);
+      draw(svg, "text", { x: left + length + 6, y: y + 15 }, format(row.value, 3) + unit);
+    });
+  };
+
+  // ------------------------------------------------------------------------- the picked query
+
+  const queryAtRow = new Map(data.queries.map((q, i) => [q.row, i]));
+  const chooser = byId("query");
+  data.queries.forEach((q, i) => {
+    const seen = q.observed === null ? "" : `, observed ${format(q.observed)}`;
+    chooser.append(element("option", { value: i }, `Row ${q.row + 1}: predicted ${format(q.mean)}${seen}`));
+  });
+  const pick = (i) => {
+    const n = data.queries.length;
+    chooser.value = String(((i % n) + n) % n);
+    explain(data.queries[Number(chooser.value)]);
+  };
+  const cell = (tag, text, value) => element(tag, value === undefined ? {} : { "data-value": String(value) }, text);
+  const contributions = (q) => {
+    const rows = q.experts.map((e, k) => ({
+      who: `expert ${e}`, said: q.said[k], std: q.said_std[k], weight: q.weight[k], kind: "expert",
+    }));
+    if (q.communication) rows.push({ who: "communication expert", ...q.communication, kind: "communication" });
+    rows.push({ who: "prior mean", said: q.prior_mean, weight: q.prior_weight, kind: "prior" });
+    return rows;
+  };
+  const explain = (q) => {
+    const rows = contributions(q), body = byId("who").tBodies[0], foot = byId("who").tFoot;
+    const most = Math.max(...rows.map((r) => Math.abs(r.weight))) || 1;
+    body.replaceChildren(...rows.map((r) => {
+      const tr = element("tr", { class: r.kind });
+      const bar = element("td", { class: "bar" });
+      const span = element("span", r.weight < 0 ? { class: "negative" } : {});
+      span.style.width = `${(100 * Math.abs(r.weight)) / most}%`;
+      bar.append(span);
+      tr.append(
+        cell("td", r.who), cell("td", format(r.said), r.said), cell("td", r.std === undefined ? "" : format(r.std, 3), r.std),
+        cell("td", format(r.weight, 3), r.weight), bar, cell("td", format(r.weight * r.said), r.weight * r.said),
+      );
+      return tr;
+    }));
+    const total = element("tr");
+    const sum = rows.reduce((s, r) => s + r.weight, 0);
+    total.append(cell("th", "the answer"), cell("td", ""), cell("td", format(q.std, 3), q.std), cell("td", format(sum, 3), sum), cell("td", ""), cell("td", format(q.mean), q.mean));
+    total.lastChild.id = "total";
+    foot.replaceChildren(total);
+    const answer = byId("answer");
+    answer.replaceChildren(
+      `For row ${q.row + 1} the model answers `, element("strong", { id: "mean", "data-value": String(q.mean) }, format(q.mean)),
+      `, between ${format(q.lower)} and ${format(q.upper)} with 95 % probability.`,
+    );
+    if (q.observed !== null) {
+      const inside = q.observed >= q.lower && q.observed <= q.upper;
+      answer.append(` Observed was ${format(q.observed)}, ${inside ? "inside" : "outside"} that interval.`);
+    }
+    byId("inputs").replaceChildren(...data.features.map((name, k) => {
+      const pair = element("div");
+      pair.append(element("dt", {}, name), element("dd", { "data-value": String(q.inputs[k]) }, format(q.inputs[k], 5)));
+      return pair;
+    }));
+    drawLine(q, rows, most);
+    drawMap(q);
+    document.querySelectorAll("#against .picked").forEach((dot) => dot.classList.remove("picked"));
+    document.querySelector(`#against [data-row="${q.row}"]`)?.classList.add("picked");
+  };
+  const drawLine = (q, rows, most) => {
+    const svg = byId("line"), width = 520, left = 118, step = 24, height = step * (rows.length + 1) + 40;
+    svg.replaceChildren();
+    svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
+    const values = rows.flatMap((r) => [r.said - 2 * (r.std ?? 0), r.said + 2 * (r.std ?? 0)]);
+    values.push(q.lower, q.upper, ...(q.observed === null ? [] : [q.observed]));
+    const xs = extent(values);
+    const x = (v) => left + ((v - xs[0]) / (xs[1] - xs[0])) * (width - left - 12);
+    for (const t of ticks(...xs)) {
+      draw(svg, "line", { class: "grid", x1: x(t), x2: x(t), y1: 4, y2: height - 30 });
+      draw(svg, "text", { x: x(t), y: height - 14, "text-anchor": "middle" }, format(t));
+    }
+    const bar = (y, label, centre, half, colour, opacity, text) => {
+      draw(svg, "text", { x: left - 10, y: y + 4, "text-anchor": "end" }, label);
+      const group = hint(draw(svg, "g"), text);
+      if (half > 0) draw(group, "line", { x1: x(centre - half), x2: x(centre + half), y1: y, y2: y, stroke: colour, "stroke-width": 7, "stroke-opacity": opacity * 0.5, "stroke-linecap": "round" });
+      draw(group, "circle", { cx: x(centre), cy: y, r: 5, fill: colour, "fill-opacity": opacity });
+    };
+    rows.forEach((r, i) => {
+      const opacity = 0.25 + 0.75 * (Math.abs(r.weight) / most);
+      const text = `${r.who} said ${format(r.said)}\nweight ${format(r.weight, 3)}`;
+      bar(14 + i * step, r.who, r.said, 2 * (r.std ?? 0), r.kind === "prior" ? SOFT : ACCENT, opacity, text);
+    });
+    const y = 14 + rows.length * step;
+    bar(y, "the answer", q.mean, (q.upper - q.lower) / 2, SECOND, 1, `answer ${format(q.mean)} ± ${format(q.std, 3)}`);
+    draw(svg, "line", { x1: x(q.mean), x2: x(q.mean), y1: 4, y2: y, stroke: SECOND, "stroke-dasharray": "2 4" });
+    if (q.observed !== null) {
+      const cx = x(q.observed);
+      draw(svg, "path", { d: `M${cx - 5} ${y - 5}L${cx + 5} ${y + 5}M${cx - 5} ${y + 5}L${cx + 5} ${y - 5}`, stroke: INK, "stroke-width": 2 });
+    }
+  };
+  const drawMap = (q) => {
+    const { place, size, asked, n_queries } = data.experts;
+    const { svg, x, y } = frame("map", {
+      xs: extent(place.map((p) => p[0]), 0.12), ys: extent(place.map((p) => p[1]), 0.12),
+      xlabel: "first direction", ylabel: "second direction",
+    });
+    const largest = Math.max(...size), busiest = Math.max(...asked, 1);
+    const radius = Math.max(4, Math.min(22, 130 / Math.sqrt(place.length)));
+    const now = new Set(q.experts);
+    const order = place.map((_, i) => i).sort((a, b) => now.has(a) - now.has(b));
+    for (const i of order) {
+      const r = radius * Math.sqrt(size[i] / largest);
+      const dot = draw(svg, "circle", {
+        cx: x(place[i][0]), cy: y(place[i][1]), r, fill: ACCENT, "fill-opacity": 0.12 + 0.7 * (asked[i] / busiest),
+        stroke: "white", class: now.has(i) ? "picked" : "",
+      });
+      hint(dot, `expert ${i}\n${size[i].toLocaleString("en")} rows\nasked by ${percent(asked[i] / n_queries)} of the queries`);
+      if (place.length <= 40) {
+        const label = draw(svg, "text", { x: x(place[i][0]), y: y(place[i][1]) + 4, "text-anchor": "middle", "pointer-events": "none" }, i);
+        label.style.fill = asked[i] / busiest > 0.55 ? "white" : INK;
+      }
+    }
+  };
+  chooser.addEventListener("change", () => pick(Number(chooser.value)));
+  byId("previous").addEventListener("click", () => pick(Number(chooser.value) - 1));
+  byId("next").addEventListener("click", () => pick(Number(chooser.value) + 1));
+  document.addEventListener("keydown", (event) => {
+    if (event.target.tagName === "SELECT" || event.altKey || event.ctrlKey || event.metaKey) return;
+    if (event.key === "ArrowLeft") pick(Number(chooser.value) - 1);
+    if (event.key === "ArrowRight") pick(Number(chooser.value) + 1);
+  });
+
+  // ------------------------------------------------------------------- against what was observed
+
+  const drawAgainst = ({ points }) => {
+    const half = points.std.map((s) => 1.959963984540054 * s);
+    const both = extent([...points.y, ...points.mean]);
+    const { svg, x, y } = frame("against", { xs: both, ys: both, height: 420, xlabel: `observed ${data.target}`, ylabel: "predicted" });
+    draw(svg, "line", { x1: x(both[0]), y1: y(both[0]), x2: x(both[1]), y2: y(both[1]), stroke: INK, "stroke-dasharray": "4 4", "stroke-opacity": 0.5 });
+    points.y.forEach((seen, i) => {
+      const inside = Math.abs(seen - points.mean[i]) <= half[i], colour = inside ? ACCENT : SECOND;
+      const clip = (v) => Math.max(both[0], Math.min(both[1], v));
+      draw(svg, "line", { x1: x(seen), x2: x(seen), y1: y(clip(points.mean[i] - half[i])), y2: y(clip(points.mean[i] + half[i])), stroke: colour, "stroke-opacity": 0.3 });
+      const query = queryAtRow.get(points.row[i]);
+      const dot = draw(svg, "circle", { cx: x(seen), cy: y(points.mean[i]), r: query === undefined ? 2 : 4, fill: colour, "fill-opacity": 0.65 });
+      hint(dot, `row ${points.row[i] + 1}\nobserved ${format(seen)}\npredicted ${format(points.mean[i])} ± ${format(points.std[i], 3)}`);
+      if (query !== undefined) {
+        dot.classList.add("pickable");
+        dot.dataset.row = points.row[i];
+        dot.setAttribute("stroke", colour);
+        dot.addEventListener("click", () => { pick(query); byId("pick").scrollIntoView({ block: "start" }); });
+      }
+    });
+  };
+  const drawCalibration = ({ calibration, scores }) => {
+    const { svg, x, y } = frame("calibration", { xs: [0, 1], ys: [0, 1], height: 420, xlabel: "level of the interval", ylabel: "share inside" });
+    const { level, share } = calibration, chance = level.map((p) => 2 * Math.sqrt((p * (1 - p)) / scores.n));
+    const clip = (v) => Math.max(0, Math.min(1, v));
+    const band = [...level.map((p, i) => [x(p), y(clip(p + chance[i]))]), ...level.map((p, i) => [x(p), y(clip(p - chance[i]))]).reverse()];
+    draw(svg, "path", { d: `${path(band)}Z`, fill: "#e3e6ea" });
+    draw(svg, "line", { x1: x(0), y1: y(0), x2: x(1), y2: y(1), stroke: INK, "stroke-dasharray": "4 4", "stroke-opacity": 0.5 });
+    draw(svg, "path", { d: path(level.map((p, i) => [x(p), y(share[i])])), fill: "none", stroke: ACCENT, "stroke-width": 2.2 });
+    level.forEach((p, i) => {
+      const dot = draw(svg, "circle", { cx: x(p), cy: y(share[i]), r: 6, fill: "transparent" });
+      hint(dot, `${percent(share[i])} inside their ${(100 * p).toFixed(0)} % interval`);
+    });
+  };
+  const drawErrors = (seen) => {
+    const input = byId("input");
+    data.features.forEach((name, k) => input.append(element("option", { value: k }, name)));
+    const text = (bin) => `${bin.n.toLocaleString("en")} rows\ntypical error ${format(bin.rmse, 3)}\n${percent(bin.inside)} inside their 95 % interval`;
+    const show = () => bars("by-input", seen.by_input[Number(input.value)].map((bin) => ({
+      label: bin.low === bin.high ? format(bin.low, 3) : `${format(bin.low, 3)} to ${format(bin.high, 3)}`, value: bin.rmse, text: text(bin),
+    })), "");
+    input.addEventListener("change", show);
+    show();
+    bars("by-expert", seen.by_expert.map((bin) => ({ label: `expert ${bin.expert} (${bin.n})`, value: bin.rmse, text: text(bin) })), "");
+  };
+
+  // ------------------------------------------------------------------------------ what was learned
+
+  bars("relevance", data.relevance.map((r) => ({ label: r.name, value: r.value, text: `${r.name}\nlength scale ${format(r.length_scale)}` })), "");
+  const drawTrace = () => {
+    const all = data.trace.flat();
+    const { svg, x, y } = frame("trace", { xs: extent([0, Math.max(1, all.length - 1)], 0.02), ys: extent(all), height: 260, left: 74, xlabel: "step" });
+    let begin = 0;
+    data.trace.forEach((stage, s) => {
+      const points = stage.map((v, i) => [x(begin + i), y(v)]);
+      draw(svg, "path", { d: path(points), fill: "none", stroke: ACCENT, "stroke-width": 2 });
+      points.forEach(([px, py], i) => hint(draw(svg, "circle", { cx: px, cy: py, r: 3, fill: ACCENT }), `stage ${s + 1}, step ${i}\n${format(stage[i], 6)}`));
+      begin += stage.length;
+    });
+  };
+  drawTrace();
+  if (data.observed) {
+    drawAgainst(data.observed);
+    drawCalibration(data.observed);
+    drawErrors(data.observed);
+  }
+  pick(0);
+})();

@@ -1,0 +1,64 @@
+"""Which format a table has: by its name's ending, unless the user says otherwise."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+from gpexperts.exceptions import TableError
+
+__all__ = ["FORMATS", "STANDARD_STREAM", "Format", "format_of"]
+
+STANDARD_STREAM = "-"
+"""Stands for standard input or output, always CSV."""
+
+FORMATS = ("csv", "parquet", "feather", "arrow")
+
+_ENDINGS = {
+    ".csv": "csv",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".feather": "feather",
+    ".arrow": "arrow",
+    ".ipc": "arrow",
+}
+_COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
+
+
+class Format(NamedTuple):
+    """How a table is written."""
+
+    name: str
+    """One of `FORMATS`; feather and arrow are the same format."""
+    compression: str | None = None
+    """Of CSV: "gzip", "zstd" or None."""
+
+
+def format_of(path: str, forced: str | None = None) -> Format:
+    """Return the format of a file.
+
+    Parameters
+    ----------
+    path : str
+        Its ending counts; "-" is CSV.
+    forced : str or None
+        One of `FORMATS`, to overrule the ending.
+    """
+    if forced is not None and forced not in FORMATS:
+        raise TableError(f"Unknown format {forced!r}; known are {', '.join(FORMATS)}.")
+    if path == STANDARD_STREAM:
+        if forced not in (None, "csv"):
+            raise TableError(f"Standard input and output are CSV, not {forced}; give a file instead of '-'.")
+        return Format("csv")
+    endings = [ending.lower() for ending in Path(path).suffixes]
+    compression = _COMPRESSIONS.get(endings[-1]) if endings else None
+    inner = endings[:-1] if compression else endings
+    name = forced or (_ENDINGS.get(inner[-1]) if inner else None)
+    if name is None:
+        raise TableError(
+            f"The format of {path} cannot be told from its name. Known endings are "
+            f"{', '.join(_ENDINGS)} (.csv also with .gz or .zst); or say it with --format."
+        )
+    if compression and name != "csv":
+        raise TableError(f"{path}: only CSV is compressed as {endings[-1]}; {name} compresses itself.")
+    return Format(name, compression)

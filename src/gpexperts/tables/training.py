@@ -1,0 +1,104 @@
+"""From a table on disk to the rows a model is trained on."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gpexperts.exceptions import TableError
+from gpexperts.tables.arrow import pa
+from gpexperts.tables.encoding import encode, learn_columns, missing_message, require
+from gpexperts.tables.reading import TableReader
+from gpexperts.tables.schema import Column, TableSchema
+
+__all__ = ["TrainingRows", "read_training_rows"]
+
+
+class TrainingRows(NamedTuple):
+    """What `fit` takes, and what is remembered of where it came from."""
+
+    X: np.ndarray
+    """(n, d)"""
+    y: np.ndarray
+    """(n,)"""
+    schema: TableSchema
+
+
+def read_training_rows(
+    reader: TableReader,
+    target: str,
+    *,
+    features: Sequence[str] = (),
+    drop: Sequence[str] = (),
+    one_hot: str | None = None,
+    drop_missing: bool = False,
+    config: dict[str, Any] | None = None,
+) -> TrainingRows:
+    """Read a table's columns as inputs and target.
+
+    Parameters
+    ----------
+    reader : TableReader
+    target : str
+        The column to predict.
+    features : sequence of str
+        The input columns; by default all others.
+    drop : sequence of str
+        Columns that are left out.
+    one_hot : str or None
+        "auto" for every column of text, names separated by commas, or None for no column.
+    drop_missing : bool
+        Whether rows with missing values are left out; otherwise they are an error.
+    config : dict, optional
+        Remembered with the columns.
+    """
+    source = reader.source
+    chosen = None if one_hot == "auto" else [name for name in (one_hot or "").split(",") if name]
+    require(reader.names, [target, *features, *drop, *(chosen or [])], source)
+    if target in features:
+        raise TableError(f"The target {target} is also among --features; a model may not see its answer.")
+    names = [n for n in (features or reader.names) if n != target and n not in drop]
+    if not names:
+        raise TableError(f"No column of {source} is left as an input besides the target {target}.")
+    stray = [name for name in chosen or [] if name not in names]
+    if stray:
+        raise TableError(f"--one-hot names {', '.join(stray)}, which is not among the inputs.")
+    table = reader.read([*names, target], dict.fromkeys(chosen or [], pa.string()))
+    if table.num_rows == 0:
+        raise TableError(f"{source} has no rows.")
+    columns = learn_columns(table, names, chosen)
+    rows = encode(table, [*columns, _target(table, target)], source)
+    if rows.missing and not drop_missing:
+        raise TableError(missing_message(rows.missing, table.num_rows, source))
+    data = rows.X[rows.complete]
+    if len(data) == 0:
+        raise TableError(f"{source} has no row without missing values: {_most(rows.missing)}.")
+    X, y = np.ascontiguousarray(data[:, :-1]), np.ascontiguousarray(data[:, -1])
+    schema = TableSchema(
+        target=target,
+        columns=columns,
+        source="standard input" if source == "-" else Path(source).name,
+        sha256=hashlib.sha256(data.tobytes()).hexdigest(),
+        n_rows=len(y),
+        n_dropped=table.num_rows - len(y),
+        target_low=float(y.min()),
+        target_high=float(y.max()),
+        config=dict(config or {}),
+    )
+    return TrainingRows(X, y, schema)
+
+
+def _target(table: pa.Table, target: str) -> Column:
+    type_ = table.schema.field(target).type
+    if pa.types.is_string(type_) or pa.types.is_temporal(type_):
+        raise TableError(f"The target {target} holds {type_}; a regression needs numbers.")
+    return Column(target, "number")
+
+
+def _most(missing: dict[str, int]) -> str:
+    name = max(missing, key=missing.__getitem__)
+    return f"{name} alone lacks {missing[name]}"

@@ -1,0 +1,67 @@
+"""Tables out: batch by batch, to a file that appears whole or not at all, or to standard output."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+from gpexperts.files import appearing
+from gpexperts.tables.arrow import pa, pacsv, pc, pq
+from gpexperts.tables.formats import STANDARD_STREAM, Format, format_of
+
+__all__ = ["writing"]
+
+Write = Callable[[pa.Table], None]
+
+
+@contextmanager
+def writing(path: str, format: str | None = None) -> Iterator[Write]:
+    """Yield a function that writes one table after the other, all of the same schema.
+
+    Lists become text in a CSV, their items separated by spaces.
+    """
+    kind = format_of(path, format)
+    with ExitStack() as stack:
+        if path == STANDARD_STREAM:
+            place: Any = sys.stdout.buffer
+            stack.callback(place.flush)
+        else:
+            place = str(stack.enter_context(appearing(path)))
+        writer: Any = None
+
+        def write(table: pa.Table) -> None:
+            nonlocal writer
+            if kind.name == "csv":
+                table = _without_lists(table)
+            if writer is None:
+                writer = stack.enter_context(_writer(place, kind, table.schema))
+            writer.write_table(table)
+
+        yield write
+
+
+@contextmanager
+def _writer(place: Any, kind: Format, schema: pa.Schema) -> Iterator[Any]:
+    if kind.name == "parquet":
+        with pq.ParquetWriter(place, schema) as writer:
+            yield writer
+    elif kind.name == "csv":
+        stream = place if kind.compression is None else pa.output_stream(place, compression=kind.compression)
+        with pacsv.CSVWriter(stream, schema) as writer:
+            yield writer
+        if kind.compression is not None:
+            stream.close()
+    else:
+        with pa.OSFile(place, "wb") as file, pa.ipc.new_file(file, schema) as writer:
+            yield writer
+
+
+def _without_lists(table: pa.Table) -> pa.Table:
+    for i, field in enumerate(table.schema):
+        if pa.types.is_list(field.type):
+            column = table.column(i)
+            items = pc.cast(column, pa.list_(pa.string()))
+            table = table.set_column(i, field.name, pc.binary_join(items, " "))
+    return table

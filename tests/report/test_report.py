@@ -1,0 +1,234 @@
+"""The report tells what Python gives, in sentences that fit the numbers, and works in a real browser."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gpexperts import DistributedGPRegressor
+from gpexperts.report.content import Observed, gather
+from gpexperts.report.page import render, write_report
+from gpexperts.report.sentences import headlines
+
+RNG = np.random.default_rng(0)
+X = RNG.uniform(-2, 2, size=(400, 3))
+Y = 50 + 10 * np.sin(2 * X[:, 0]) + 3 * X[:, 1] + RNG.standard_normal(400)
+MALICE = '</script><img src="http://evil.example/x" onerror="alert(1)">'
+
+
+def observed(model: DistributedGPRegressor, n: int = 200) -> Observed:
+    rng = np.random.default_rng(1)
+    X_test = rng.uniform(-2, 2, size=(n, 3))
+    y_test = 50 + 10 * np.sin(2 * X_test[:, 0]) + 3 * X_test[:, 1] + rng.standard_normal(n)
+    mean, std = model.predict(X_test, return_std=True)
+    return Observed("test.csv", X_test, y_test, mean, std, 0.1)
+
+
+@pytest.fixture(scope="module")
+def model() -> DistributedGPRegressor:
+    settings: dict[str, Any] = {"kernel": "rbf", "partition": "kmeans", "n_selected": 3}
+    return DistributedGPRegressor(n_experts=6, random_state=0, **settings).fit(X, Y)
+
+
+@pytest.fixture(scope="module")
+def page_file(model: DistributedGPRegressor, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("report") / "report.html"
+    assert write_report(model, path, observed=observed(model), target="heat") == path.stat().st_size
+    return path
+
+
+# ----------------------------------------------------------------------------------------- content
+
+
+@pytest.mark.parametrize("aggregation", ["npae", "grbcm"])
+def test_weights_and_words_make_the_answer(aggregation: str) -> None:
+    model = DistributedGPRegressor(4, kernel="rbf", aggregation=aggregation, random_state=0).fit(X, Y)
+    data = gather(model, None, "heat")
+    for q in data["queries"]:
+        total = np.dot(q["weight"], q["said"]) + q["prior_weight"] * q["prior_mean"]
+        if aggregation == "grbcm":
+            total += q["communication"]["weight"] * q["communication"]["said"]
+        assert q["mean"] == pytest.approx(total, rel=1e-10)
+
+
+def test_counts_add_up(model: DistributedGPRegressor) -> None:
+    data = gather(model, observed(model), "heat")
+    for bins in data["observed"]["by_input"]:
+        assert sum(b["n"] for b in bins) == 200
+        assert all(b["low"] <= b["high"] for b in bins)
+    assert sum(b["n"] for b in data["observed"]["by_expert"]) == 200
+    assert sum(data["experts"]["asked"]) == 200 * 3
+    rmse = data["observed"]["scores"]["rmse"]
+    squares = sum(b["n"] * b["rmse"] ** 2 for b in data["observed"]["by_expert"])
+    assert squares == pytest.approx(200 * rmse**2)
+
+
+def test_sentences_fit_the_numbers(model: DistributedGPRegressor) -> None:
+    data = gather(model, observed(model), "heat")
+    learned, errors, honesty = headlines(data)
+    assert "learned heat from 400 rows. 6 experts share them" in learned
+    assert learned.endswith("a query asks 3 of them.")
+    explained = float(re.search(r"explains ([\d.]+) % of the variance of heat", errors)[1])
+    assert explained == pytest.approx(100 * (1 - data["observed"]["scores"]["smse"]), abs=0.05)
+    assert "an honest model" in honesty
+    scores = data["observed"]["scores"]
+    for share, words in ((0.80, "surer of itself than it should be"), (1.0, "more cautious than it need be")):
+        scores["coverage"]["0.95"] = share
+        assert words in headlines(data)[2]
+    scores["smse"] = 1.2
+    assert "no better than always answering their mean" in headlines(data)[1]
+    scores["smse"] = None
+    assert "all have the same heat" in headlines(data)[1]
+    data["observed"] = None
+    assert "No table was given" in headlines(data)[1]
+
+
+def test_one_expert_and_constant_inputs() -> None:
+    inputs = np.c_[X[:50, :1], np.ones(50)]
+    model = DistributedGPRegressor(1, kernel="rbf", optimizer=None).fit(inputs, Y[:50])
+    data = gather(model, None, "heat")
+    assert "the exact Gaussian process" in headlines(data)[0]
+    json.dumps(data, allow_nan=False)
+
+
+def test_several_targets_are_refused(tmp_path: Path) -> None:
+    model = DistributedGPRegressor(1, optimizer=None).fit(X, np.c_[Y, Y])
+    with pytest.raises(ValueError, match="The report is for models of one target"):
+        write_report(model, tmp_path / "report.html")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_page_names_no_other_place(page_file: Path) -> None:
+    page = page_file.read_text()
+    without_namespace = page.replace("http://www.w3.org/2000/svg", "")
+    assert not re.search(r"https?://|//cdn|@import|url\(", without_namespace)
+
+
+# ----------------------------------------------------------------------------------------- browser
+
+
+class Opened:
+    """A page, and everything it complained of or asked for."""
+
+    def __init__(self, browser: Any, path: Path, width: int = 1200) -> None:
+        self.page = browser.new_page(viewport={"width": width, "height": 900})
+        self.complaints: list[str] = []
+        self.requests: list[str] = []
+        self.page.on("console", lambda m: self.complaints.append(m.text))
+        self.page.on("pageerror", lambda e: self.complaints.append(str(e)))
+        self.page.on("dialog", lambda d: self.complaints.append(d.message))
+        self.page.on("request", lambda r: self.requests.append(r.url))
+        self.page.goto(path.as_uri())
+
+    def numbers(self, selector: str) -> list[float]:
+        return [float(e.get_attribute("data-value")) for e in self.page.query_selector_all(selector)]
+
+
+@pytest.fixture
+def opened(browser: Any, page_file: Path):
+    opened = Opened(browser, page_file)
+    yield opened
+    opened.page.close()
+
+
+def assert_explains(opened: Opened, model: DistributedGPRegressor, X_test: np.ndarray) -> None:
+    """The page shows what `explain` says about the query whose inputs it shows."""
+    query = np.array(opened.numbers("#inputs dd"))[None]
+    assert (X_test == query).all(axis=1).any()
+    told = model.explain(query)
+    np.testing.assert_allclose(opened.numbers("#mean"), told.mean, rtol=1e-9)
+    np.testing.assert_allclose(opened.numbers("#total"), told.mean, rtol=1e-9)
+    rows = [r.inner_text().split("\t")[0].strip() for r in opened.page.query_selector_all("#who tbody tr")]
+    assert rows == [f"expert {e}" for e in told.experts[0]] + ["prior mean"]
+    said = opened.numbers("#who tbody td:nth-child(2)")
+    weight = opened.numbers("#who tbody td:nth-child(4)")
+    np.testing.assert_allclose(said, [*told.said[0], told.prior_mean], rtol=1e-9)
+    np.testing.assert_allclose(weight, [*told.weight[0], told.prior_weight[0]], rtol=1e-6, atol=1e-9)
+
+
+def test_it_loads_in_silence_and_asks_for_nothing(opened: Opened, page_file: Path) -> None:
+    assert opened.complaints == []
+    assert opened.requests == [page_file.as_uri()]
+    for picture in ("line", "against", "calibration", "by-input", "by-expert", "map", "relevance", "trace"):
+        box = opened.page.query_selector(f"#{picture}").bounding_box()
+        assert box["width"] > 200
+        assert box["height"] > 20
+        assert opened.page.evaluate(f"document.querySelectorAll('#{picture} *').length") > 5
+        text = opened.page.query_selector(f"#{picture}").text_content()
+        assert "NaN" not in text
+        assert "undefined" not in text
+
+
+def test_picking_a_query_shows_what_python_gives(opened: Opened, model: DistributedGPRegressor) -> None:
+    X_test = observed(model).X
+    means = []
+    for i in (0, 17, 60):
+        opened.page.select_option("#query", str(i))
+        assert_explains(opened, model, X_test)
+        means += opened.numbers("#mean")
+    assert len(set(means)) == 3
+
+
+def test_keys_buttons_and_points_pick_too(opened: Opened, model: DistributedGPRegressor) -> None:
+    X_test, page = observed(model).X, opened.page
+    chosen = lambda: page.eval_on_selector("#query", "e => Number(e.value)")  # noqa: E731
+    page.keyboard.press("ArrowRight")
+    assert chosen() == 1
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("ArrowLeft")
+    assert chosen() == 119  # round to the last one
+    page.keyboard.press("Tab")
+    for _ in range(6):
+        if page.evaluate("document.activeElement.id") == "next":
+            break
+        page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.id") == "next"
+    page.keyboard.press("Enter")
+    assert chosen() == 0
+    assert_explains(opened, model, X_test)
+    point = page.query_selector_all("#against .pickable")[30]
+    row = int(point.get_attribute("data-row"))
+    point.dispatch_event("click")
+    np.testing.assert_array_equal(opened.numbers("#inputs dd"), X_test[row])
+    assert_explains(opened, model, X_test)
+    assert [e.get_attribute("data-row") for e in page.query_selector_all("#against .picked")] == [str(row)]
+
+
+def test_hovering_tells(opened: Opened) -> None:
+    opened.page.hover("#map circle >> nth=0")
+    assert re.match(r"expert \d+\n\d+ rows\nasked by [\d.]+ %", opened.page.inner_text("#tip"))
+
+
+def test_errors_by_another_input(opened: Opened) -> None:
+    before = opened.page.inner_html("#by-input")
+    opened.page.select_option("#input", "1")
+    assert opened.page.inner_html("#by-input") != before
+
+
+def test_it_fits_a_telephone_and_prints(browser: Any, page_file: Path) -> None:
+    opened = Opened(browser, page_file, width=380)
+    assert opened.page.evaluate("document.documentElement.scrollWidth") <= 380
+    opened.page.emulate_media(media="print")
+    assert not opened.page.is_visible("#next")
+    assert opened.page.is_visible("#who")
+    assert len(opened.page.pdf()) > 10_000
+    opened.page.close()
+
+
+def test_names_cannot_become_markup(browser: Any, tmp_path: Path) -> None:
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(X[:60], columns=[MALICE, "{{ 7 * 7 }}", "plain"])
+    model = DistributedGPRegressor(2, kernel="rbf", optimizer=None, random_state=0).fit(frame, Y[:60])
+    (tmp_path / "report.html").write_text(render(gather(model, None, MALICE)), encoding="utf-8")
+    opened = Opened(browser, tmp_path / "report.html")
+    assert opened.complaints == []
+    assert len(opened.requests) == 1
+    assert opened.page.inner_text("h1") == MALICE
+    assert opened.page.inner_text("#inputs dt >> nth=0") == MALICE
+    assert opened.page.inner_text("#inputs dt >> nth=1") == "{{ 7 * 7 }}"
+    opened.page.close()

@@ -1,0 +1,145 @@
+"""Who listens hears every stage and step, and nobody else is disturbed."""
+
+from __future__ import annotations
+
+import io
+import pickle
+
+import numpy as np
+import pytest
+import sklearn
+from rich.console import Console
+
+from gpexperts import DistributedGPRegressor
+from gpexperts.cli.bars import Bars
+from gpexperts.progress import listeners, listening, only
+
+RNG = np.random.default_rng(0)
+X = RNG.uniform(size=(150, 2))
+Y = np.sin(6 * X[:, 0]) + 0.1 * RNG.standard_normal(150)
+STAGES = ["training on small blocks", "cutting the data into parts", "learning whom to ask"]
+
+
+class Ear:
+    """Writes down what it hears."""
+
+    def __init__(self) -> None:
+        self.stages: list[str] = []
+        self.notes: list[str] = []
+        self.said: list[str] = []
+        self.rows = 0
+        self.finished = 0
+
+    def say(self, level: int, message: str) -> None:
+        self.said.append(message)
+
+    def start(self, stage: str, total: int | None) -> None:
+        self.stages.append(stage)
+
+    def advance(self, steps: int, note: str) -> None:
+        self.rows += steps
+        self.notes.append(note)
+
+    def finish(self) -> None:
+        self.finished += 1
+
+
+def model(**settings: object) -> DistributedGPRegressor:
+    return DistributedGPRegressor(**{"n_experts": 3, "kernel": "rbf", "random_state": 0, **settings})
+
+
+def test_fit_and_predict_announce_what_they_do() -> None:
+    ear = Ear()
+    with listening(ear):
+        fitted = model().fit(X, Y)
+    assert ear.stages == STAGES
+    assert len(ear.notes) >= len(fitted.trace_) > 2
+    assert ear.notes[0].startswith("log likelihood ")
+    assert any("experts of" in message for message in ear.said)
+    assert ear.finished == 1
+    ear = Ear()
+    with listening(Ear()), only(ear):
+        fitted.predict(X, return_std=True)
+    assert ear.stages == ["asking the experts"]
+    assert ear.rows == len(X)
+
+
+def test_listening_ends() -> None:
+    ear = Ear()
+    with pytest.raises(ZeroDivisionError), listening(ear):
+        raise ZeroDivisionError
+    listeners().say(1, "nobody is there")
+    assert ear.said == []
+
+
+@pytest.mark.parametrize("verbose", [0, 1, 2])
+def test_verbose_prints(verbose: int, capsys: pytest.CaptureFixture[str]) -> None:
+    model(verbose=verbose).fit(X, Y)
+    lines = capsys.readouterr().out.splitlines()
+    if verbose == 0:
+        assert lines == []
+        return
+    assert [f"[gpexperts] {stage} …" for stage in STAGES] == [line for line in lines if line.endswith("…")]
+    steps = [line for line in lines if "log likelihood" in line]
+    assert len(steps) > 10 if verbose == 2 else 0 < len(steps) < 10
+
+
+def test_bars_show_the_stage_and_the_objective() -> None:
+    screen = io.StringIO()
+    with Bars(Console(file=screen, force_terminal=True, width=120)) as bars, listening(bars):
+        model().fit(X, Y).predict(X)
+    shown = screen.getvalue()
+    for word in (*STAGES, "log likelihood", "asking the experts"):
+        assert word in shown
+
+
+has_callbacks = pytest.mark.skipif(
+    tuple(map(int, sklearn.__version__.split(".")[:2])) < (1, 9), reason="scikit-learn has callbacks from 1.9"
+)
+
+
+@has_callbacks
+def test_callbacks_of_scikit_learn_hear_the_same() -> None:
+    class Recorder:
+        def __init__(self) -> None:
+            self.tasks: list[tuple[str, str]] = []
+
+        def setup(self, estimator, context) -> None:
+            self.tasks.append(("setup", context.task_name))
+
+        def on_fit_task_begin(self, estimator, context) -> None:
+            self.tasks.append(("begin", context.task_name))
+
+        def on_fit_task_end(self, estimator, context) -> None:
+            self.tasks.append(("end", context.task_name))
+
+        def teardown(self, estimator, context) -> None:
+            self.tasks.append(("teardown", context.task_name))
+
+    recorder = Recorder()
+    fitted = model().set_callbacks(recorder).fit(X, Y)
+    begun = [name for what, name in recorder.tasks if what == "begin"]
+    assert begun[0] == "fit"
+    assert [name for name in begun if name in STAGES] == STAGES
+    assert sum(name.startswith("log likelihood") for name in begun) >= len(fitted.trace_)
+    assert [name for what, name in recorder.tasks if what == "end"][-1] == "fit"
+    assert recorder.tasks[0] == ("setup", "fit")
+    assert recorder.tasks[-1] == ("teardown", "fit")
+    recorder.tasks.clear()
+    fitted.predict(X)
+    assert recorder.tasks == []
+
+
+@has_callbacks
+def test_the_progress_bar_of_scikit_learn_works(capsys: pytest.CaptureFixture[str], tmp_path) -> None:
+    from sklearn.callback import ProgressBar
+    from sklearn.model_selection import GridSearchCV
+
+    fitted = model().set_callbacks(ProgressBar()).fit(X, Y)
+    assert "DistributedGPRegressor" in capsys.readouterr().out
+    fitted.save(tmp_path / "model.gpx")  # a callback is no part of the model
+    np.testing.assert_array_equal(fitted.set_callbacks().predict(X), model().fit(X, Y).predict(X))
+    pickle.loads(pickle.dumps(fitted))
+    search = GridSearchCV(model(optimizer=None), {"n_selected": [1, 2]}, cv=2)
+    search.set_callbacks(ProgressBar()).fit(X, Y)  # callbacks come down from a meta-estimator
+    assert search.best_score_ < 1
