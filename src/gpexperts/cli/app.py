@@ -7,7 +7,9 @@ from typing import Annotated
 import typer
 
 from gpexperts import __version__
+from gpexperts.cli.datasets import datasets
 from gpexperts.cli.demo import demo
+from gpexperts.cli.reproduce import reproduce
 
 __all__ = ["app"]
 
@@ -18,6 +20,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command()(demo)
+app.command()(datasets)
+app.command()(reproduce)
 
 
 def _print_version(wanted: bool) -> None:
