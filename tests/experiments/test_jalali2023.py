@@ -48,7 +48,7 @@ def test_every_experiment_of_the_paper_is_there() -> None:
     assert list(EXPERIMENTS) == [
         "concrete-baselines", "concrete-graph", "selection-scheme", "concrete-selection",
         "concrete-activation", "concrete-ci", "synthetic-intervals", "synthetic-k",
-        "synthetic-quality", "pumadyn", "real-world", "partition", "consistency", "cost",
+        "synthetic-quality", "pumadyn", "real-world", "partition", "consistency", "cost", "fixed-sets",
     ]  # fmt: skip
 
 

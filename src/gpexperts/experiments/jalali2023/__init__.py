@@ -13,6 +13,7 @@ from gpexperts.experiments.jalali2023 import (
     concrete_selection,
     consistency,
     cost,
+    fixed_sets,
     partition,
     pumadyn,
     real_world,
@@ -41,5 +42,6 @@ EXPERIMENTS: dict[str, Experiment] = {
         partition,
         consistency,
         cost,
+        fixed_sets,
     )
 }

@@ -233,9 +233,7 @@ CLAIMS: tuple[Claim, ...] = (
     Claim("KNN and DNN near NPAE faster than GGM", ("concrete-selection", "synthetic-k"), _faster_than_ggm),
     Claim("KNN's and DNN's intervals are NPAE's; GGM's are worse", ("synthetic-intervals",), _near_npae),
     Claim("Softmax beats sigmoid output", ("concrete-activation",), _softmax),
-    Claim(
-        "Selection improves the independent rules at no cost", ("concrete-ci",), _selection_helps_independent
-    ),
+    Claim("Selection helps the independent rules at no cost", ("concrete-ci",), _selection_helps_independent),
     Claim("KNN and DNN beat full NPAE on some sets", ("real-world", "pumadyn"), _beat_npae),
     Claim("Selection makes the dependent aggregation affordable", ("real-world", "pumadyn"), _affordable),
     Claim("GGM, KNN and DNN take about the same time", ("synthetic-k",), _same_times),
