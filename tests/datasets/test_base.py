@@ -143,6 +143,14 @@ def test_sarcos_with_and_without_its_test_rows_in_training(
     assert len(shared) == (0 if honest else 6)
 
 
+def test_protein_has_a_variant_with_the_logarithm_as_its_target(cache: Path) -> None:
+    cache.mkdir()
+    y = np.random.default_rng(0).uniform(0, 20, 45730)
+    np.savez(cache / "protein.npz", X=np.zeros((45730, 9)), y=y)
+    plain, log = split("protein", 3), split("protein-log1p", 3)
+    np.testing.assert_allclose(log.y_test, np.log(1 + plain.y_test))
+
+
 def test_song_takes_the_first_of_either_part(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cache.mkdir()
     monkeypatch.setitem(DATASETS, "song", dataclasses.replace(DATASETS["song"], columns=1))

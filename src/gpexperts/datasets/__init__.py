@@ -5,11 +5,12 @@ the paper divides them; `analytic_problem` makes up the paper's function of one 
 """
 
 from gpexperts.datasets.base import DATASETS, DataSet, DataSetMissingError, find, load
-from gpexperts.datasets.splits import split
+from gpexperts.datasets.splits import VARIANTS, split
 from gpexperts.datasets.synthetic import Split, analytic_function, analytic_problem
 
 __all__ = [
     "DATASETS",
+    "VARIANTS",
     "DataSet",
     "DataSetMissingError",
     "Split",

@@ -7,6 +7,7 @@
 | pol, pumadyn32nm | 10000, 7168 | the usual fixed split, if the file holds it; else as above |
 | sarcos | 40035 | official test rows, taken out of training |
 | sarcos-official | 44484 | official test rows, all of which are training rows as well |
+| protein-log1p | 40000 | protein with the target log(1 + RMSD), as some collections have it |
 | song | 100000 | the first rows; the test rows are the first 10,000 of the official test part |
 """
 
@@ -17,7 +18,7 @@ import numpy as np
 from gpexperts.datasets.base import load, named
 from gpexperts.datasets.synthetic import Split
 
-__all__ = ["SPLITS", "split"]
+__all__ = ["SPLITS", "VARIANTS", "split"]
 
 SPLITS: dict[str, int] = {
     "concrete": 927,
@@ -30,6 +31,9 @@ SPLITS: dict[str, int] = {
 }
 """Training rows where the split is a permutation, or a fixed one of that size."""
 
+VARIANTS = {"sarcos-official": "sarcos", "protein-log1p": "protein"}
+"""Splits that are named after what is special about them ↦ the data set they are of."""
+
 _SONG_TRAIN, _SONG_TEST = slice(0, 100_000), slice(463_715, 473_715)
 
 
@@ -39,18 +43,19 @@ def split(name: str, seed: int = 0) -> Split:
     Parameters
     ----------
     name : str
-        A name or alias; ``"sarcos-official"`` is sarcos with its test rows left in training, as the
-        paper has it.
+        A name or alias, or a variant: ``"sarcos-official"`` is sarcos with its test rows left in training,
+        as the paper has it; ``"protein-log1p"`` is protein with the target log(1 + RMSD).
     seed : int
         Of the permutation; fixed splits do not depend on it.
     """
-    official = name == "sarcos-official"
-    key = "sarcos" if official else named(name).name
+    key = named(VARIANTS.get(name, name)).name
     arrays = load(key)
     X, y = arrays["X"], arrays["y"]
+    if name == "protein-log1p":
+        y = np.log1p(y)
     if key == "sarcos":
         train = np.arange(len(X))
-        if not official:
+        if name != "sarcos-official":
             train = np.delete(train, arrays["test_dup_train_index"])
         return Split(X[train], y[train], arrays["X_test"], arrays["y_test"])
     if key == "song":

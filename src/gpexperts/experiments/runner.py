@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from gpexperts.datasets import find
+from gpexperts.datasets import VARIANTS, find
 from gpexperts.experiments.base import Config, Experiment, Limit, Row, limited
 from gpexperts.experiments.figures import save
 from gpexperts.experiments.store import RunStore
@@ -110,7 +110,7 @@ def _possible(
     missing: list[str] = []
     for config in experiment.configs:
         data = config.get("data")
-        if data is None or absent_too or find(data.removesuffix("-official")) is not None:
+        if data is None or absent_too or find(str(VARIANTS.get(data, data))) is not None:
             small = limited(config, limit)
             if small not in present:  # cut down, two may become one
                 present.append(small)

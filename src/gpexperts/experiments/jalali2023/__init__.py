@@ -15,6 +15,7 @@ from gpexperts.experiments.jalali2023 import (
     cost,
     fixed_sets,
     partition,
+    pol_k,
     pumadyn,
     real_world,
     selection_scheme,
@@ -43,5 +44,6 @@ EXPERIMENTS: dict[str, Experiment] = {
         consistency,
         cost,
         fixed_sets,
+        pol_k,
     )
 }

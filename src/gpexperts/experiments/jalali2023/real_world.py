@@ -1,7 +1,8 @@
 """Tables of SMSE and MSLL on real data.
 
 Sarcos is there twice: "sarcos-official" is the paper's split, whose test rows are all training rows too;
-"sarcos" leaves them out of training. NPAE with all experts also where the paper could not run it.
+"sarcos" leaves them out of training. So is protein: the paper's numbers look like those of the
+target log(1 + RMSD), "protein-log1p"; "protein" has RMSD itself. NPAE with all experts also where the paper could not run it.
 """
 
 from __future__ import annotations
@@ -18,16 +19,17 @@ SETTINGS: dict[str, tuple[int, float]] = {
     "pol": (10, 0.5),
     "song_head": (8, 0.2),
     "sarcos": (72, 0.5),
-    "protein": (70, 0.5),
+    "protein-log1p": (70, 0.5),
     "sarcos-official": (72, 0.5),
+    "protein": (70, 0.5),
     "song": (80, 0.2),
 }
 """Data ↦ M and K/M. With a hundredth of its rows, song_head gets a tenth of song's experts."""
 
-LARGE = ("sarcos", "protein", "sarcos-official", "song")
+LARGE = ("sarcos", "protein-log1p", "sarcos-official", "protein", "song")
 """Where NPAE takes minutes: it is a run of its own, after all the others."""
 
-COLUMNS = ("airfoil", "parkinsons", "pol", "protein", "sarcos-official", "song")
+COLUMNS = ("airfoil", "parkinsons", "pol", "protein-log1p", "sarcos-official", "song")
 SMSE: dict[str, tuple[float, ...]] = {
     "GPoE": (0.1305, 0.2703, 0.0727, 0.8654, 0.0461, 0.9221),
     "RBCM": (0.0881, 0.2339, 0.0237, 0.3569, 0.0039, 0.8127),
@@ -71,7 +73,7 @@ def _methods(data: str, ratio: float) -> list[Config]:
 EXPERIMENT = Experiment(
     name="real-world",
     paper="Tables of SMSE and MSLL on real-world data sets",
-    about="seven methods on airfoil, parkinsons, pol, protein, sarcos (two ways) and song",
+    about="seven methods on airfoil, parkinsons, pol, protein and sarcos (two ways each) and song",
     configs=(
         *(
             {"data": data, "n_experts": M, "methods": _methods(data, ratio)}
