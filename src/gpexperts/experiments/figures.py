@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -81,9 +82,13 @@ def lines(
 
 
 def _lines(ax: Axes, rows: list[Row], x: str, score: str, by: str, baselines: Sequence[str]) -> None:
+    drawn = set()
     for i, name in enumerate(dict.fromkeys(row[by] for row in rows)):
         mine = [row for row in rows if row[by] == name]
-        colour = COLOURS.get(str(name), f"C{i}")
+        # "KNN-5" and "PoE + KNN" take the colour of their kind, dashed where it is there already.
+        colour = COLOURS.get(re.split(r"-| \+ ", str(name))[0], f"C{i}")
+        style = "--" if colour in drawn else "-"
+        drawn.add(colour)
         if name in baselines:
             ((level, _, _),) = (line[score] for line in summarise(mine, (by,), (score,)).values())
             ax.axhline(level, color=colour, ls="--", lw=1.5, label=name)
@@ -93,7 +98,7 @@ def _lines(ax: Axes, rows: list[Row], x: str, score: str, by: str, baselines: Se
         means = [summary[p][score][0] for p in places]
         spreads = [summary[p][score][1] or 0.0 for p in places]
         ax.errorbar(
-            [p[0] for p in places], means, spreads, color=colour, marker=MARKERS[i % len(MARKERS)],
+            [p[0] for p in places], means, spreads, color=colour, ls=style, marker=MARKERS[i % len(MARKERS)],
             ms=4, lw=1.4, elinewidth=0.7, capsize=2, label=name,
         )  # fmt: skip
     ax.grid(alpha=0.25)

@@ -17,6 +17,7 @@ TITLES = {
     "selection": "selection", "partition": "parts", "output": "output", "batch_size": "batch",
     "smse": "SMSE", "msll": "MSLL", "coverage": "95 % coverage", "coverage99": "99 % coverage",
     "select_seconds": "selection s", "predict_seconds": "prediction s", "fit_seconds": "fit s",
+    "to_full_gp": "distance to full GP", "to_truth": "distance to truth", "std_ratio": "std over full GP's",
     "select_cpu": "selection CPU s", "predict_cpu": "prediction CPU s", "fit_cpu": "fit CPU s",
 }  # fmt: skip
 DECIMALS = {"smse": 4, "msll": 3, "coverage": 3, "coverage99": 3, "exponent": 2, "expected": 1}

@@ -1,8 +1,9 @@
 """Tables of SMSE and MSLL on real data.
 
 Sarcos is there twice: "sarcos-official" is the paper's split, whose test rows are all training rows too;
-"sarcos" leaves them out of training. So is protein: the paper's numbers look like those of the
-target log(1 + RMSD), "protein-log1p"; "protein" has RMSD itself. NPAE with all experts also where the paper could not run it.
+"sarcos" leaves them out of training. So is protein: the paper's numbers look like those of
+the target log(1 + RMSD), "protein-log1p"; "protein" has RMSD itself. NPAE with all experts is also run where
+the paper could not run it.
 """
 
 from __future__ import annotations
