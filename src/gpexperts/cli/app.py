@@ -7,12 +7,14 @@ from typing import Annotated
 import typer
 
 from gpexperts import __version__
+from gpexperts.cli.datasets import datasets
 from gpexperts.cli.demo import demo
 from gpexperts.cli.evaluate import evaluate
 from gpexperts.cli.fit import fit
 from gpexperts.cli.info import info
 from gpexperts.cli.predict import predict
 from gpexperts.cli.report import report
+from gpexperts.cli.reproduce import reproduce
 
 __all__ = ["app"]
 
@@ -28,6 +30,8 @@ app.command()(predict)
 app.command()(evaluate)
 app.command()(info)
 app.command()(report)
+app.command()(datasets)
+app.command()(reproduce)
 
 
 def _print_version(wanted: bool) -> None:

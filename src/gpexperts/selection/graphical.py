@@ -9,6 +9,7 @@ from sklearn.covariance import graphical_lasso
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
+from gpexperts.exceptions import RepairWarning
 from gpexperts.selection.base import ExpertsView, Selector
 
 __all__ = ["GGMSelector"]
@@ -98,7 +99,26 @@ def _sparse_precision(S: np.ndarray, penalty: float, max_iter: int) -> np.ndarra
     # nearly singular S (experts that agree) becomes well conditioned.
     penalised = S + penalty * np.eye(len(S))
     with threadpool_limits(1, user_api="blas"), warnings.catch_warnings():
-        # Importances only rank: the last digits of Ω do not matter.
+        # Importances only rank: the last digits of Ω do not matter. The inner problems need theirs,
+        # though: solved roughly, they make the outer one wander or leave the positive definite matrices.
         warnings.filterwarnings("ignore", category=ConvergenceWarning)
-        _, precision = graphical_lasso(penalised, alpha=penalty, max_iter=max_iter, mode="cd")
+        for shrinkage in (0.0, 0.01, 0.1, 0.5):
+            shrunk = (1.0 - shrinkage) * penalised + shrinkage * np.eye(len(S))
+            try:
+                _, precision = graphical_lasso(
+                    shrunk, alpha=penalty, max_iter=max_iter, mode="cd", enet_tol=1e-8
+                )
+            except FloatingPointError as error:
+                failure = error
+                continue
+            break
+        else:
+            raise failure
+    if shrinkage:
+        warnings.warn(
+            f"The {len(S)} experts' predictions are so nearly collinear that the graphical lasso failed; "
+            f"their correlations were shrunk by {shrinkage:.0%}. A larger penalty of GGMSelector avoids it.",
+            RepairWarning,
+            stacklevel=2,
+        )
     return np.asarray(precision)

@@ -1,0 +1,91 @@
+"""`gpexperts reproduce`: the paper's tables and figures, one command each."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from gpexperts.experiments.base import Experiment
+from gpexperts.experiments.jalali2023 import EXPERIMENTS
+from gpexperts.experiments.runner import QUICK
+from gpexperts.experiments.runner import reproduce as run_experiment
+
+__all__ = ["reproduce"]
+
+
+def reproduce(
+    name: Annotated[str | None, typer.Argument(help="An experiment, or all.", show_default=False)] = None,
+    listing: Annotated[bool, typer.Option("--list", help="List the experiments and stop.")] = False,
+    seeds: Annotated[
+        int | None, typer.Option(help="Number of seeds; by default what each experiment has.", min=1)
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Folder of the results.  [default: out/reproduction]", show_default=False),
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help=f"One seed on at most {QUICK[0]} rows: each in under a minute.")
+    ] = False,
+    page: Annotated[
+        Path | None,
+        typer.Option(help="Write the page of claims and results, from finished runs in --out, to this file."),
+    ] = None,
+) -> None:
+    """Reproduce a table or figure of the paper; finished runs are kept and not repeated.
+
+    Each experiment writes NAME.csv (all runs), NAME.md (a table beside the paper's numbers), NAME.png
+    and NAME.svg.
+
+    Example: gpexperts reproduce concrete-baselines --seeds 5 --out results
+    """
+    console = Console()
+    out = out or Path("out/reproduction-quick" if quick else "out/reproduction")
+    if page is not None:
+        from gpexperts.experiments.jalali2023.page import write_page
+
+        write_page(out, page)
+        console.print(f"The page is in {page}")
+        return
+    if listing or name is None:
+        console.print(_listing())
+        return
+    if name != "all" and name not in EXPERIMENTS:
+        known = ", ".join(EXPERIMENTS)
+        raise typer.BadParameter(
+            f"{name!r} is no experiment; choose one of {known}, or all.", param_hint="NAME"
+        )
+    chosen = list(EXPERIMENTS.values()) if name == "all" else [EXPERIMENTS[name]]
+    for experiment in chosen:
+        _run(experiment, out, seeds, quick, console)
+
+
+def _listing() -> Table:
+    table = Table("name", "paper", "what")
+    for experiment in EXPERIMENTS.values():
+        table.add_row(experiment.name, experiment.paper, experiment.about)
+    return table
+
+
+def _run(experiment: Experiment, out: Path, seeds: int | None, quick: bool, console: Console) -> None:
+    count = seeds or (1 if quick else experiment.seeds)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task(experiment.name, total=None)
+        outcome = run_experiment(
+            experiment,
+            out,
+            range(count),
+            QUICK if quick else None,
+            lambda label, done, total: progress.update(task, description=label, completed=done, total=total),
+        )
+    where = out / f"{experiment.name}.md"
+    console.print(f"{experiment.name}: {outcome.seconds:.1f} s, results in {where}", soft_wrap=True)
+    for data in outcome.missing:
+        console.print(
+            f"  not run: {data} is not at hand; try `gpexperts datasets --download {data}`", soft_wrap=True
+        )

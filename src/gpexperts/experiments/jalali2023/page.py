@@ -1,0 +1,88 @@
+"""The page of claims and results, written from the CSV files that the experiments left."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+from gpexperts.experiments.base import Experiment, Row
+from gpexperts.experiments.jalali2023 import EXPERIMENTS
+from gpexperts.experiments.jalali2023.claims import CLAIMS
+from gpexperts.experiments.jalali2023.notes import INTRODUCTION, NOTES, REASONS
+from gpexperts.experiments.tables import markdown_table, read_csv
+
+__all__ = ["write_page"]
+
+
+def write_page(out: Path, page: Path) -> None:
+    """Write `page` from the results in `out`, and put what it shows into a folder beside it.
+
+    Parameters
+    ----------
+    out : Path
+        Where `reproduce` wrote its results.
+    page : Path
+        A Markdown file; its figures and tables go into the folder of the same name.
+    """
+    results = {
+        name: read_csv(out / f"{name}.csv") if (out / f"{name}.csv").is_file() else [] for name in EXPERIMENTS
+    }
+    folder = page.with_suffix("")
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in EXPERIMENTS:
+        for suffix in (".csv", ".png"):
+            file = out / f"{name}{suffix}"
+            if file.is_file() and file.resolve() != (folder / file.name).resolve():
+                shutil.copy(file, folder / file.name)
+    sections = [INTRODUCTION, _claims(results), "## Experiments"]
+    sections += [_section(EXPERIMENTS[name], rows, folder.name) for name, rows in results.items()]
+    page.write_text("\n\n".join(section.strip() for section in sections) + "\n", encoding="utf-8")
+
+
+def _claims(results: dict[str, list[Row]]) -> str:
+    lines = ["## Which claims hold", ""]
+    lines += ["| the paper says | here | numbers | why |", "| --- | --- | --- | --- |"]
+    for claim in CLAIMS:
+        absent = [name for name in claim.rests_on if not results[name]]
+        if absent:
+            verdict, numbers = "not run", f"`gpexperts reproduce {absent[0]}` would tell"
+        else:
+            verdict, numbers = claim.judge(results)
+        lines.append(f"| {claim.text} | **{verdict}** | {_minus(numbers)} | {REASONS.get(claim.text, '')} |")
+    return "\n".join(lines)
+
+
+def _minus(text: str) -> str:
+    """Typeset hyphens before a digit as minus signs."""
+    return re.sub(r"(?<!\w)-(?=\d)", "−", text)
+
+
+def _section(experiment: Experiment, rows: list[Row], folder: str) -> str:
+    parts = [f"### {experiment.name}", f"{experiment.paper}: {experiment.about}."]
+    if rows:
+        seeds = len({row["seed"] for row in rows})
+        parts.append(f"Mean ± standard deviation over {seeds} seeds." if seeds > 1 else "One seed.")
+        parts.append(f"![{experiment.name}]({folder}/{experiment.name}.png)")
+    if note := NOTES.get(experiment.name):
+        parts.append(note.strip())
+    if rows:
+        table = markdown_table(rows, experiment.table)
+        parts.append(f"<details><summary>All numbers</summary>\n\n{table}\n</details>")
+    if absent := _absent(experiment, rows):
+        parts.append(f"Not run: {', '.join(absent)}; `gpexperts reproduce {experiment.name}` would run it.")
+    return "\n\n".join(parts)
+
+
+def _absent(experiment: Experiment, rows: list[Row]) -> list[str]:
+    """What the configurations name and the rows lack."""
+    if not rows:
+        return ["all of it"]
+    present = {(row.get("data"), row.get("method")) for row in rows}
+    return [
+        f"{config['data']} {method['method']}"
+        for config in experiment.configs
+        if "data" in config
+        for method in config.get("methods", [])
+        if (config["data"], method["method"]) not in present
+    ]

@@ -1,0 +1,38 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from gpexperts.cli import reproduce as command
+from gpexperts.cli.app import app
+
+runner = CliRunner()
+
+
+def test_the_list_names_every_experiment() -> None:
+    result = runner.invoke(app, ["reproduce", "--list"], env={"COLUMNS": "200"})
+    assert result.exit_code == 0
+    assert "concrete-baselines" in result.output
+    assert "consistency" in result.output
+
+
+def test_an_unknown_name_is_an_error_that_lists_the_known_ones() -> None:
+    result = runner.invoke(app, ["reproduce", "concrete"])
+    assert result.exit_code == 2
+    assert "concrete-baselines" in result.output
+
+
+def test_all_runs_all_and_says_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen = {name: command.EXPERIMENTS[name] for name in ("selection-scheme", "concrete-graph")}
+    monkeypatch.setattr(command, "EXPERIMENTS", chosen)
+    monkeypatch.setattr(command, "QUICK", (60, 20))
+    monkeypatch.setenv("GPEXPERTS_DATA", str(tmp_path))
+    monkeypatch.setenv("GPEXPERTS_CACHE", str(tmp_path))
+    out = tmp_path / "out"
+    result = runner.invoke(app, ["reproduce", "all", "--quick", "--out", str(out)], env={"COLUMNS": "200"})
+    assert result.exit_code == 0, result.output
+    assert {p.name for p in out.glob("*.svg")} == {"selection-scheme.svg"}
+    assert "selection-scheme: " in result.output
+    assert "not run: concrete is not at hand; try `gpexperts datasets --download concrete`" in result.output

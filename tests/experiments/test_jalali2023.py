@@ -1,0 +1,68 @@
+"""Every experiment of the paper, on a handful of rows: it runs, resumes, and writes what it should."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+
+import pytest
+
+from gpexperts.datasets import find
+from gpexperts.experiments.base import Config, Experiment, Row
+from gpexperts.experiments.jalali2023 import EXPERIMENTS
+from gpexperts.experiments.runner import reproduce
+
+TINY = (60, 12)
+
+needs_data = pytest.mark.skipif(find("concrete") is None, reason="the paper's data sets are not here")
+
+
+@needs_data
+@pytest.mark.data
+@pytest.mark.parametrize("experiment", EXPERIMENTS.values(), ids=lambda e: e.name)
+def test_reproduce_writes_table_and_figure(experiment: Experiment, tmp_path: Path) -> None:
+    outcome = reproduce(experiment, tmp_path, [0], TINY)
+    assert outcome.rows
+    assert outcome.missing == (["song"] if experiment.name == "real-world" and find("song") is None else [])
+    for suffix in (".csv", ".md", ".png", ".svg"):
+        assert (tmp_path / f"{experiment.name}{suffix}").stat().st_size > 100
+    assert "nan" not in (tmp_path / f"{experiment.name}.md").read_text()
+
+
+def test_finished_runs_are_not_repeated_and_new_seeds_are_added(tmp_path: Path) -> None:
+    experiment = EXPERIMENTS["selection-scheme"]
+    first = reproduce(experiment, tmp_path, [0], TINY)
+    seeds: list[int] = []
+
+    def counted(config: Config, seed: int) -> list[Row]:
+        seeds.append(seed)
+        return experiment.run(config, seed)
+
+    again = reproduce(dataclasses.replace(experiment, run=counted), tmp_path, [0, 1], TINY)
+    assert seeds == [1]
+    assert [row for row in again.rows if row["seed"] == 0] == first.rows
+
+
+def test_every_experiment_of_the_paper_is_there() -> None:
+    assert list(EXPERIMENTS) == [
+        "concrete-baselines", "concrete-graph", "selection-scheme", "concrete-selection",
+        "concrete-activation", "concrete-ci", "synthetic-intervals", "synthetic-k",
+        "synthetic-quality", "pumadyn", "real-world", "partition", "consistency", "cost", "fixed-sets",
+        "pol-k",
+    ]  # fmt: skip
+
+
+def test_configurations_are_data() -> None:
+    for experiment in EXPERIMENTS.values():
+        assert json.loads(json.dumps(experiment.configs)) == [dict(c) for c in experiment.configs]
+
+
+@pytest.mark.parametrize("experiment", EXPERIMENTS.values(), ids=lambda e: e.name)
+def test_the_papers_numbers_name_lines_that_can_occur(experiment: Experiment) -> None:
+    known = {c.get("data") for c in experiment.configs}
+    for key, numbers in experiment.table.paper.items():
+        assert len(key) == len(experiment.table.keys)
+        assert set(numbers) <= set(experiment.table.scores)
+        if experiment.table.keys[0] == "data":
+            assert key[0] in known
