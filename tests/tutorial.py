@@ -64,10 +64,12 @@ def _trimmed(printed: str) -> str:
 
 
 def words(text: str) -> list[str]:
-    """What must not change: everything but numbers, hashes and the drawing of tables."""
+    """What must not change: all but numbers, hashes, the drawing of tables, and what "auto" chose."""
+    text = re.sub(r"^kernel θ.*?(?=^noise)|^chose .*?$", "", text, flags=re.MULTILINE | re.DOTALL)
     text = re.sub(r"[0-9a-f]{20,}", "#", text)
-    text = re.sub(r"[─-╿]", " ", text)
-    return re.sub(r"[-−]?\d[\d.,]*(e[-+]?\d+)?", "#", text).split()
+    text = re.sub(r"[─-╿\",]", " ", text)
+    text = re.sub(r"[-−]?\d[\d.]*(e[-+]?\d+)?", "#", text)
+    return re.sub(r"#[#\s]*(?=[#\s])", "# ", text).split()
 
 
 def take_picture(page: Path, picture: Path) -> None:
