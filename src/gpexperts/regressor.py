@@ -186,7 +186,6 @@ class DistributedGPRegressor(CallbackSupport, MultiOutputMixin, RegressorMixin, 
         X, y = self._x_scale.transform(X), self._y_scale.transform(y)
         engine = self._engine()
         aggregator = member(self.aggregation, AGGREGATORS, Aggregator, "aggregation")
-        budget = bytes_of(self.memory_budget)
         # Constant outputs have nothing to teach. Where all are, the kernel is kept as it is.
         teaches = self._varies if self._varies.any() else slice(None)
         candidates = candidate_kernels(self.kernel, X, y[:, teaches])
@@ -232,7 +231,7 @@ class DistributedGPRegressor(CallbackSupport, MultiOutputMixin, RegressorMixin, 
             offsets,
             covariance,
             shared=shared,
-            factor_budget=max(budget - _WORK_BYTES, budget // 2),
+            factor_budget=self._factor_budget,
         )
         self.repairs_: dict[str, Any] = {
             "training_blocks_with_jitter": self.trace_[-1].jittered,
@@ -248,6 +247,7 @@ class DistributedGPRegressor(CallbackSupport, MultiOutputMixin, RegressorMixin, 
         return self
 
     def _check_settings(self) -> None:
+        bytes_of(self.memory_budget)  # refuses what is not a size
         if self.optimizer not in ("lbfgs", None):
             raise ValueError(f"optimizer must be 'lbfgs' or None, got {self.optimizer!r}.")
         if self.training not in ("auto", "full"):
@@ -506,6 +506,11 @@ class DistributedGPRegressor(CallbackSupport, MultiOutputMixin, RegressorMixin, 
         if latent:
             return np.broadcast_to(prediction.var[:, None], prediction.mean.shape)
         return prediction.observation_var(self._experts.covariance.noise_variance)
+
+    @property
+    def _factor_budget(self) -> int:
+        budget = bytes_of(self.memory_budget)
+        return max(budget - _WORK_BYTES, budget // 2)
 
     @property
     def _work_budget(self) -> int:

@@ -69,6 +69,7 @@ def load(path: str | os.PathLike[str]) -> Any:
         model = estimator_class()()
         model.__setstate__({**model.__dict__, **decoder.state(header["model"]), "engine": None})
         _check_consistent(model)
+        model._experts.factor_budget = model._factor_budget  # of this machine, not of the one that saved
         if "factors" in header:
             _restore_factors(model._experts, decoder.decode(header["factors"]))
     except Exception as error:
