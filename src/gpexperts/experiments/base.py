@@ -59,6 +59,8 @@ def limited(config: Config, limit: Limit | None) -> Config:
     for key in ("n", "rows"):
         if key in config:
             small[key] = min(config[key], limit[0])
+    if "queries" in config:
+        small["queries"] = min(config["queries"], limit[1])
     if "values" in config:
         small["values"] = config["values"][:3]
     if "n_experts" in config:

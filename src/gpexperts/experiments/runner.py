@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from gpexperts.experiments.figures import save
 from gpexperts.experiments.store import RunStore
 from gpexperts.experiments.tables import markdown_table, write_csv
 
-__all__ = ["QUICK", "Outcome", "finished_rows", "reproduce", "write_results"]
+__all__ = ["QUICK", "Outcome", "finished_rows", "reproduce", "write_finished", "write_results"]
 
 QUICK: Limit = (1000, 200)
 """Rows of a quick run."""
@@ -81,6 +81,15 @@ def finished_rows(
     ]
     places = list(dict.fromkeys(row.get("data") for row in rows))
     return sorted(rows, key=lambda row: places.index(row.get("data")))
+
+
+def write_finished(experiments: Iterable[Experiment], out: Path) -> None:
+    """Write tables and figures of whatever runs are finished in `out`, complete or not."""
+    store = RunStore(out / "runs.jsonl")
+    for experiment in experiments:
+        rows = finished_rows(experiment, store, range(experiment.seeds))
+        if rows:
+            write_results(experiment, rows, out)
 
 
 def write_results(experiment: Experiment, rows: list[Row], out: Path, missing: Sequence[str] = ()) -> None:

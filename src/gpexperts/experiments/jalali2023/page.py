@@ -10,6 +10,7 @@ from gpexperts.experiments.base import Experiment, Row
 from gpexperts.experiments.jalali2023 import EXPERIMENTS
 from gpexperts.experiments.jalali2023.claims import CLAIMS
 from gpexperts.experiments.jalali2023.notes import INTRODUCTION, NOTES, REASONS
+from gpexperts.experiments.runner import write_finished
 from gpexperts.experiments.tables import markdown_table, read_csv
 
 __all__ = ["write_page"]
@@ -25,6 +26,7 @@ def write_page(out: Path, page: Path) -> None:
     page : Path
         A Markdown file; its figures and tables go into the folder of the same name.
     """
+    write_finished(EXPERIMENTS.values(), out)
     results = {
         name: read_csv(out / f"{name}.csv") if (out / f"{name}.csv").is_file() else [] for name in EXPERIMENTS
     }
@@ -48,7 +50,11 @@ def _claims(results: dict[str, list[Row]]) -> str:
         if absent:
             verdict, numbers = "not run", f"`gpexperts reproduce {absent[0]}` would tell"
         else:
-            verdict, numbers = claim.judge(results)
+            try:
+                verdict, numbers = claim.judge(results)
+            except KeyError as missing:  # some of its runs are not finished
+                names = ", ".join(f"`gpexperts reproduce {name}`" for name in claim.rests_on)
+                verdict, numbers = "incomplete", f"without {missing}; {names} would complete it"
         lines.append(f"| {claim.text} | **{verdict}** | {_minus(numbers)} | {REASONS.get(claim.text, '')} |")
     return "\n".join(lines)
 
