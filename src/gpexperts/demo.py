@@ -130,8 +130,10 @@ def draw(split: Split, contestants: list[Contestant], path: Path) -> Figure:
     handles, labels = axes.flat[0].get_legend_handles_labels()
     labels = [label.replace("NPAE", "experts") for label in labels]
     figure.legend(handles, labels, loc="outside lower center", ncols=6, fontsize=9, frameon=False)
-    figure.supxlabel("x", fontsize=10)
-    figure.supylabel("y", fontsize=10)
+    for ax in axes[-1]:
+        ax.set_xlabel("x")
+    for ax in axes[:, 0]:
+        ax.set_ylabel("y")
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=110)
     return figure
