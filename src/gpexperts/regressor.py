@@ -52,25 +52,28 @@ class DistributedGPRegressor(CallbackSupport, MultiOutputMixin, RegressorMixin, 
     Parameters
     ----------
     n_experts : int or "auto"
-        M, the number of experts. 1 is the exact GP.
+        M, the number of experts. 1 is the exact GP, which is also what "auto" takes for up to 3,000 rows.
     expert_size : int or "auto"
         Rows per expert, from which M follows; give one of the two.
     partition : {"auto", "random", "kmeans", "balanced"}, Partitioner or array of int, shape (n,)
-        How rows are dealt to experts, or the labels themselves.
+        How rows are dealt to experts, or the labels themselves. "auto" is balanced in the metric that the
+        kernel has learned (with ``training="full"``, where parts come first: of the standardised inputs).
     kernel : {"auto", "rbf", "matern12", "matern32", "matern52"} or scikit-learn kernel
-        A name stands for constant × shape(one length scale per input) + white noise. In a kernel of
-        your own the noise is the WhiteKernel terms of the top-level sum. With `standardize` it is
-        in standardised units.
+        A name stands for constant × shape(one length scale per input) + white noise; "auto" lets the
+        likelihood choose among the four. In a kernel of your own the noise is the WhiteKernel terms
+        of the top-level sum. With `standardize` it is in standardised units.
     optimizer : {"lbfgs", None}
         None keeps the kernel's hyperparameters.
     n_restarts : int
         Further starts of the optimiser.
     training : {"auto", "full"}
-        ``"full"`` is joint training on every part.
+        "auto" trains on small blocks of rows from every region, at a cost that does not grow with n;
+        ``"full"`` is the paper's joint training on every part.
     selection : {"auto", "all", "ggm", "knn", "dnn"}, Selector or classifier with predict_proba
-        How a query finds its experts.
+        How a query finds its experts; "auto" is knn in the kernel's metric.
     n_selected : int, float or "auto"
         K, the experts asked per query; a float is the ratio K/M, so that 1 is one expert and 1.0 all.
+        "auto" lets held-out rows choose K, whom to leave out, and NPAE's `widen`.
     aggregation : {"npae", "poe", "gpoe", "bcm", "rbcm", "grbcm"} or Aggregator
         How answers are combined.
     standardize : bool
