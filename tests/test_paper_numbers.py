@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from gpexperts import DistributedGPRegressor
+from gpexperts.datasets import split
 from gpexperts.metrics import msll, smse
 
 pytestmark = [
@@ -22,50 +23,34 @@ pytestmark = [
 
 
 class Setting(NamedTuple):
-    """One row of the table: M, K, rows that train, and (SMSE, MSLL) of each selection."""
+    """One row of the table: M, K, and (SMSE, MSLL) of each selection."""
 
     n_experts: int
     n_selected: int
-    n_train: int | None
     knn: tuple[float, float]
     dnn: tuple[float, float]
     small: bool = False
 
 
 TABLE = {
-    "concrete": Setting(10, 6, 927, (0.0710, -1.348), (0.0688, -1.351), small=True),
-    "airfoil": Setting(5, 3, 1203, (0.0536, -1.566), (0.0556, -1.554), small=True),
-    "parkinsons": Setting(10, 5, 5000, (0.0000, -6.22), (0.0007, -6.23)),
-    "pumadyn32nm": Setting(10, 5, None, (0.0472, -1.529), (0.0470, -1.531)),
-    "pol": Setting(10, 5, None, (0.0209, -1.791), (0.0227, -1.642)),
-    "sarcos": Setting(72, 36, None, (0.0102, -2.360), (0.0102, -2.361)),
-    "protein": Setting(70, 35, 40_000, (0.3809, -0.730), (0.3808, -0.730)),
+    "concrete": Setting(10, 6, (0.0710, -1.348), (0.0688, -1.351), small=True),
+    "airfoil": Setting(5, 3, (0.0536, -1.566), (0.0556, -1.554), small=True),
+    "parkinsons": Setting(10, 5, (0.0000, -6.22), (0.0007, -6.23)),
+    "pumadyn32nm": Setting(10, 5, (0.0472, -1.529), (0.0470, -1.531)),
+    "pol": Setting(10, 5, (0.0209, -1.791), (0.0227, -1.642)),
+    "sarcos": Setting(72, 36, (0.0102, -2.360), (0.0102, -2.361)),
+    "protein": Setting(70, 35, (0.3809, -0.730), (0.3808, -0.730)),
 }
 QUICK = [name for name, setting in TABLE.items() if setting.small]
-
-
-def split(name: str, data: dict[str, np.ndarray]) -> tuple[np.ndarray, ...]:
-    """X_train, y_train, X_test, y_test, as in the table."""
-    X, y = data["X"], data["y"]
-    n_train = TABLE[name].n_train
-    if name == "sarcos":  # its official test rows are all training rows: take them out of training
-        keep = np.setdiff1d(np.arange(len(X)), data["test_dup_train_index"])
-        return X[keep], y[keep], data["X_test"], data["y_test"]
-    if n_train is None:
-        test = data["std_test_index"]
-        train = np.setdiff1d(np.arange(len(X)), test)
-    else:
-        order = np.random.default_rng(0).permutation(len(X))
-        train, test = order[:n_train], order[n_train:]
-    return X[train], y[train], X[test], y[test]
 
 
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[] if name in QUICK else pytest.mark.slow) for name in TABLE]
 )
-def test_as_good_as_the_table(name: str, load_data) -> None:
+@pytest.mark.usefixtures("data_folder")
+def test_as_good_as_the_table(name: str) -> None:
     setting = TABLE[name]
-    X, y, X_test, y_test = split(name, load_data(name))
+    X, y, X_test, y_test = split(name)
     scores: dict[str, list[tuple[float, float]]] = {"knn": [], "dnn": []}
     for seed in range(5):
         model = DistributedGPRegressor(

@@ -1,0 +1,77 @@
+"""What every benchmark shares: one run in a process of its own, with a limit, and a line of JSON for it."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+RESULTS = HERE / "results"
+LIMIT = 15 * 60
+"""Seconds a run may take; one that takes longer is 'not done', which is no win for anybody."""
+
+if (beside := HERE.parents[1] / "shared" / "data").is_dir():
+    os.environ.setdefault("GPEXPERTS_DATA", str(beside))
+
+
+def machine() -> dict[str, Any]:
+    """What a time was measured on."""
+    model = platform.processor()
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.is_file():
+        names = [
+            line.split(":")[1].strip() for line in cpuinfo.read_text().splitlines() if "model name" in line
+        ]
+        model = names[0] if names else model
+    return {"date": date.today().isoformat(), "cpu": model, "cores": os.cpu_count()}
+
+
+def peak_gigabytes() -> float:
+    """Largest resident size of this process so far."""
+    size = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return size / (1e9 if sys.platform == "darwin" else 1e6)
+
+
+def timed(action: Callable[[], Any]) -> tuple[Any, float]:
+    """Return what `action` returns and the seconds it took."""
+    began = time.perf_counter()
+    value = action()
+    return value, time.perf_counter() - began
+
+
+def run_apart(script: str, arguments: list[str], limit: float = LIMIT) -> dict[str, Any]:
+    """Run ``script arguments`` in a new process and return the JSON it prints last, or why there is none."""
+    began = time.perf_counter()
+    try:
+        done = subprocess.run(
+            [sys.executable, str(HERE / script), *arguments],
+            capture_output=True, text=True, timeout=limit, check=False,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        return {"status": f"not done after {limit:.0f} s"}
+    if done.returncode != 0:
+        lines = done.stderr.strip().splitlines() or ["no message"]
+        return {"status": f"failed: {lines[-1][:200]}", "seconds": time.perf_counter() - began}
+    return {"status": "done", **json.loads(done.stdout.strip().splitlines()[-1])}
+
+
+def append(name: str, row: dict[str, Any]) -> None:
+    """Add a line to ``results/name.jsonl``."""
+    RESULTS.mkdir(exist_ok=True)
+    with (RESULTS / f"{name}.jsonl").open("a", encoding="utf-8") as file:
+        file.write(json.dumps(row) + "\n")
+
+
+def rows(name: str) -> list[dict[str, Any]]:
+    """All lines of ``results/name.jsonl``; none if there is no such file."""
+    path = RESULTS / f"{name}.jsonl"
+    return [json.loads(line) for line in path.read_text("utf-8").splitlines()] if path.is_file() else []

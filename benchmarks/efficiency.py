@@ -1,0 +1,63 @@
+"""Share of the machine's matrix-product peak that training and NPAE's pair stage reach.
+
+Run it as `python benchmarks/efficiency.py` on a quiet machine. Operations are counted as the algorithm needs
+them: m³ for a training block (factor and inverse), 2 m² per query and pair for the pair stage.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import numpy as np
+from scipy.linalg import lapack
+from sklearn.gaussian_process.kernels import RBF, WhiteKernel
+
+from gpexperts.engines import ThreadEngine
+from gpexperts.experts import Block, Experts, covariance_of
+from gpexperts.experts.lapack import cholesky_in_place
+from gpexperts.experts.training import log_marginal_likelihood
+
+
+def seconds(action: Callable[[], object], repeats: int = 3) -> float:
+    """Shortest of some runs."""
+    times = []
+    for _ in range(repeats):
+        began = time.perf_counter()
+        action()
+        times.append(time.perf_counter() - began)
+    return min(times)
+
+
+def main() -> None:
+    """Print the peak, and the share of it that each stage reaches."""
+    rng, engine = np.random.default_rng(0), ThreadEngine()
+    n_workers = engine.n_workers
+    A = rng.standard_normal((1500, 1500))
+    items = [0] * (2 * n_workers)
+    peak = len(items) * 2 * 1500**3 / seconds(lambda: engine.map(lambda _: A @ A, items)) / 1e9
+    print(f"matrix product, {n_workers} threads with one BLAS thread each: {peak:.0f} GFLOP/s")
+
+    m, d = 500, 8
+    covariance = covariance_of(1.0 * RBF(np.full(d, 2.0)) + WhiteKernel(0.1))
+    blocks = [Block(rng.standard_normal((m, d)), rng.standard_normal((m, 1))) for _ in range(24)]
+    took = seconds(lambda: engine.map(lambda b: log_marginal_likelihood(covariance, b), blocks))
+    share = 100 * len(blocks) * m**3 / took / 1e9 / peak
+    print(f"training, {len(blocks)} blocks of {m} rows: {share:.0f} % of it")
+
+    X, y = np.concatenate([b.X for b in blocks]), np.concatenate([b.y for b in blocks])
+    experts = Experts(X, y, np.arange(len(blocks) + 1) * m, covariance, factor_budget=10**9)
+    q = rng.standard_normal((500, m))
+    pairs = [(i, i + 1) for i in range(len(blocks) - 1)]
+    took = seconds(lambda: engine.map(lambda p: experts.pair_covariance(*p, q, q), pairs))
+    share = 100 * len(pairs) * 2 * m * m * len(q) / took / 1e9 / peak
+    print(f"pair stage, {len(pairs)} pairs of {m} rows, {len(q)} queries each: {share:.0f} % of it")
+
+    C = covariance.noisy_gram(blocks[0].X).T
+    wrapped = seconds(lambda: engine.map(lambda _: lapack.dpotrf(C, lower=1), items * 8))
+    unlocked = seconds(lambda: engine.map(lambda _: cholesky_in_place(C.copy(order="F")), items * 8))
+    print(f"Cholesky in {n_workers} threads: {wrapped / unlocked:.2f} times as fast without Python's lock")
+
+
+if __name__ == "__main__":
+    main()

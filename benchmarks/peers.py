@@ -1,0 +1,98 @@
+"""Ours beside what people would use instead: time, memory and accuracy of one fit, on the paper's data.
+
+    python benchmarks/peers.py                         # everything that has not been run yet
+    python benchmarks/peers.py --data pol --method gpexperts --seed 3
+    python benchmarks/peers.py --table                 # write benchmarks/README.md
+
+Each run has a process of its own and 15 minutes. All methods see the same rows, standardised by the training
+part; ours runs with seeds 0 to 4 and the median is reported, the others with seed 0.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+import numpy as np
+
+import common
+
+DATA = ("concrete", "airfoil", "parkinsons", "pumadyn32nm", "pol", "protein", "sarcos", "flights200k")
+
+
+def load(name: str) -> tuple[np.ndarray, ...]:
+    """X_train, y_train, X_test, y_test."""
+    from gpexperts.datasets import load as load_arrays
+    from gpexperts.datasets import split
+
+    if name != "flights200k":
+        return tuple(split(name))
+    arrays = load_arrays("flights3m")
+    order = np.random.default_rng(0).permutation(len(arrays["y"]))
+    train, test = order[:200_000], order[-10_000:]
+    X, y = arrays["X"].astype(float), arrays["y"].astype(float)
+    return X[train], y[train], X[test], y[test]
+
+
+def one(data: str, method: str, seed: int) -> None:
+    """Fit, predict, score; print a line of JSON."""
+    from gpexperts.metrics import coverage, msll, smse
+    from gpexperts.standardize import Standardizer
+    from methods import METHODS
+
+    X, y, X_test, y_test = load(data)
+    x_scale, y_scale = Standardizer.fit(X), Standardizer.fit(y[:, None])
+    X, y = x_scale.transform(X), y_scale.transform(y[:, None])[:, 0]
+    X_test, y_test = x_scale.transform(X_test), y_scale.transform(y_test[:, None])[:, 0]
+    before = common.peak_gigabytes()
+    predict, fit_seconds = common.timed(lambda: METHODS[method](X, y, seed))
+    (mean, std), predict_seconds = common.timed(lambda: predict(X_test))
+    scores = {
+        "fit_seconds": fit_seconds,
+        "predict_seconds": predict_seconds,
+        "peak_gb": common.peak_gigabytes(),
+        "peak_gb_before": before,
+        "smse": smse(y_test, mean),
+        "msll": msll(y_test, mean, std, y),
+        "coverage": coverage(y_test, mean, std),
+    }
+    print(json.dumps({name: round(value, 5) for name, value in scores.items()}))
+
+
+def main() -> None:
+    """Run what is asked for and not yet done, or write the table."""
+    from methods import METHODS
+
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--data", nargs="*", default=DATA, choices=DATA)
+    parser.add_argument("--method", nargs="*", default=list(METHODS), choices=list(METHODS))
+    parser.add_argument("--seed", nargs="*", type=int, help="default: 0 to 4 for ours, 0 for the others")
+    parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--table", action="store_true", help="write benchmarks/README.md and stop")
+    args = parser.parse_args()
+    if args.one:
+        one(args.data[0], args.method[0], args.seed[0])
+        return
+    if args.table:
+        import table
+
+        table.write()
+        return
+    done = {(r["data"], r["method"], r["seed"]) for r in common.rows("peers")}
+    for data in args.data:
+        for method in args.method:
+            seeds = args.seed or (range(5) if method.startswith("gpexperts") else [0])
+            for seed in seeds:
+                if (data, method, seed) in done:
+                    continue
+                asked = ["--one", "--data", data, "--method", method, "--seed", str(seed)]
+                result = common.run_apart("peers.py", asked)
+                row = {"data": data, "method": method, "seed": seed, **result, **common.machine()}
+                common.append("peers", row)
+                print(json.dumps(row), flush=True)
+
+
+if __name__ == "__main__":
+    main()
