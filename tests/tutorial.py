@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from gpexperts.cli import main
+from tests.browser import FLAGS, chromium
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "tutorial.md"
 PICTURE = PAGE.parent / "images" / "report.png"
@@ -76,8 +77,7 @@ def take_picture(page: Path, picture: Path) -> None:
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
-        flags = ["--headless", "--no-sandbox", "--disable-gpu"]
-        browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=flags)
+        browser = playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
         view = browser.new_page(viewport={"width": 1180, "height": 1500})
         view.goto(page.as_uri())
         # Of all queries, the one whose answer owes least to any single expert.

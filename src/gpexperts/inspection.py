@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import pairwise
+from itertools import groupby
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -77,12 +77,8 @@ def _line(value: Any) -> str:
 
 
 def stages(model: Any) -> list[list[TraceRow]]:
-    """Return the trace of training, cut where steps are counted anew.
-
-    Stages train on different rows, so that the likelihoods of two of them cannot be compared.
-    """
-    cuts = [i for i, row in enumerate(model.trace_) if row.step == 0 and i > 0]
-    return [model.trace_[a:b] for a, b in pairwise([0, *cuts, len(model.trace_)])]
+    """Return the trace of training, cut into its stages."""
+    return [list(rows) for _, rows in groupby(model.trace_, key=lambda row: row.stage)]
 
 
 def length_scales(model: Any) -> np.ndarray:

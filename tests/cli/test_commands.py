@@ -364,6 +364,25 @@ def test_a_pipe_through_a_process(run) -> None:
     assert len(done.stdout.splitlines()) == 21
 
 
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("evaluate", "houses.gpx", "test_houses.csv", "--json"),
+        ("info", "houses.gpx", "--json"),
+        ("report", "houses.gpx", "test_houses.csv", "-o", "page.html"),
+    ],
+    ids=lambda args: args[0],
+)
+def test_the_other_commands_in_a_process(run, args: tuple[str, ...]) -> None:
+    done = subprocess.run([*COMMAND, *args], capture_output=True, text=True, check=True)
+    if "--json" in args:
+        assert done.stderr == ""
+        assert json.loads(done.stdout)
+    else:
+        assert done.stdout == ""
+        assert Path("page.html").read_text().startswith("<!DOCTYPE html>")
+
+
 def test_an_interrupt_ends_with_130_and_leaves_nothing(run) -> None:
     before = sorted(os.listdir())
     process = subprocess.Popen(

@@ -56,6 +56,17 @@ def test_it_makes_a_figure_of_its_own(model: DistributedGPRegressor) -> None:
     plt.close(display.figure_)
 
 
+def test_stages_are_not_joined() -> None:
+    X = RNG.uniform(size=(1700, 1))  # too many for the exact likelihood: several stages
+    model = DistributedGPRegressor(kernel="rbf", n_experts=4, random_state=0)
+    model.fit(X, np.sin(8 * X[:, 0]) + 0.1 * RNG.standard_normal(1700))
+    display = plot.TraceDisplay.from_estimator(model)
+    n_stages = model.trace_[-1].stage + 1
+    assert len(display.ax_.lines) == n_stages > 1
+    assert sum(len(line.get_ydata()) for line in display.ax_.lines) == len(model.trace_)
+    plt.close(display.figure_)
+
+
 def test_the_band_is_the_interval(model: DistributedGPRegressor, ax) -> None:
     display = plot.PredictionDisplay1D.from_estimator(model, level=0.9, ax=ax)
     mean, std = model.predict(display.x[:, None], return_std=True)

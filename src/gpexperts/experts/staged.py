@@ -241,4 +241,11 @@ def _only_noise_free(kernel: Kernel) -> Kernel:
 
 def _continued(trace: list[TraceRow], last: TraceRow) -> list[TraceRow]:
     """Number and time the rows of a later stage on from those of the one before."""
-    return [row._replace(step=last.step + 1 + row.step, seconds=last.seconds + row.seconds) for row in trace]
+    return [
+        row._replace(
+            step=last.step + 1 + row.step,
+            seconds=last.seconds + row.seconds,
+            stage=last.stage + 1 + row.stage,
+        )
+        for row in trace
+    ]

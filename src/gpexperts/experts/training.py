@@ -57,6 +57,8 @@ class TraceRow(NamedTuple):
     """Since training began."""
     theta: np.ndarray
     """Log-hyperparameters, in the order of `kernel.theta`."""
+    stage: int = 0
+    """Stages train on different rows: likelihoods of two of them cannot be compared."""
 
 
 class Training(NamedTuple):

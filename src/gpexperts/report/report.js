@@ -224,10 +224,11 @@
     const both = extent([...points.y, ...points.mean]);
     const { svg, x, y } = frame("against", { xs: both, ys: both, height: 420, xlabel: `observed ${data.target}`, ylabel: "predicted" });
     draw(svg, "line", { x1: x(both[0]), y1: y(both[0]), x2: x(both[1]), y2: y(both[1]), stroke: INK, "stroke-dasharray": "4 4", "stroke-opacity": 0.5 });
+    const faint = Math.max(0.05, Math.min(0.3, 60 / points.y.length));
     points.y.forEach((seen, i) => {
       const inside = Math.abs(seen - points.mean[i]) <= half[i], colour = inside ? ACCENT : SECOND;
       const clip = (v) => Math.max(both[0], Math.min(both[1], v));
-      draw(svg, "line", { x1: x(seen), x2: x(seen), y1: y(clip(points.mean[i] - half[i])), y2: y(clip(points.mean[i] + half[i])), stroke: colour, "stroke-opacity": 0.3 });
+      draw(svg, "line", { x1: x(seen), x2: x(seen), y1: y(clip(points.mean[i] - half[i])), y2: y(clip(points.mean[i] + half[i])), stroke: colour, "stroke-opacity": faint });
       const query = queryAtRow.get(points.row[i]);
       const dot = draw(svg, "circle", { cx: x(seen), cy: y(points.mean[i]), r: query === undefined ? 2 : 4, fill: colour, "fill-opacity": 0.65 });
       hint(dot, `row ${points.row[i] + 1}\nobserved ${format(seen)}\npredicted ${format(points.mean[i])} ± ${format(points.std[i], 3)}`);
