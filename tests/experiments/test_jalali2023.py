@@ -49,7 +49,7 @@ def test_every_experiment_of_the_paper_is_there() -> None:
         "concrete-baselines", "concrete-graph", "selection-scheme", "concrete-selection",
         "concrete-activation", "concrete-ci", "synthetic-intervals", "synthetic-k",
         "synthetic-quality", "pumadyn", "real-world", "partition", "consistency", "cost", "fixed-sets",
-        "pol-k",
+        "pol-k", "protein-target",
     ]  # fmt: skip
 
 
