@@ -11,7 +11,9 @@ import pytest
 from gpexperts.datasets import find
 from gpexperts.experiments.base import Config, Experiment, Row
 from gpexperts.experiments.jalali2023 import EXPERIMENTS
-from gpexperts.experiments.runner import reproduce
+from gpexperts.experiments.runner import reproduce, write_finished
+from gpexperts.experiments.store import RunStore
+from gpexperts.experiments.tables import read_csv
 
 TINY = (60, 12)
 
@@ -49,7 +51,7 @@ def test_every_experiment_of_the_paper_is_there() -> None:
         "concrete-baselines", "concrete-graph", "selection-scheme", "concrete-selection",
         "concrete-activation", "concrete-ci", "synthetic-intervals", "synthetic-k",
         "synthetic-quality", "pumadyn", "real-world", "partition", "consistency", "cost", "fixed-sets",
-        "pol-k",
+        "pol-k", "protein-target",
     ]  # fmt: skip
 
 
@@ -66,3 +68,17 @@ def test_the_papers_numbers_name_lines_that_can_occur(experiment: Experiment) ->
         assert set(numbers) <= set(experiment.table.scores)
         if experiment.table.keys[0] == "data":
             assert key[0] in known
+
+
+def test_unfinished_runs_are_shown_for_the_seeds_that_all_have(tmp_path: Path) -> None:
+    store = RunStore(tmp_path / "runs.jsonl")
+    experiment = EXPERIMENTS["partition"]
+    first, second, *_ = experiment.configs
+    for config, seed in ((first, 0), (first, 1), (second, 0)):
+        rows = [
+            {"data": "concrete", "partition": config["partition"], "method": "PoE", "smse": 0.1, "msll": -1.0}
+        ]
+        store.add(experiment.name, config, seed, rows, 1.0)
+    write_finished([experiment, EXPERIMENTS["cost"]], tmp_path)
+    assert {row["seed"] for row in read_csv(tmp_path / "partition.csv")} == {0}
+    assert not (tmp_path / "cost.csv").exists()

@@ -60,7 +60,7 @@ def fitted(config: Config, rows: Split, seed: int) -> DistributedGPRegressor:
         n_experts=config["n_experts"],
         partition=config.get("partition", "kmeans"),
         kernel="rbf",
-        training="full",
+        training=config.get("training", "full"),
         selection="all",
         random_state=seed,
     ).fit(rows.X_train, rows.y_train)

@@ -84,12 +84,24 @@ def finished_rows(
 
 
 def write_finished(experiments: Iterable[Experiment], out: Path) -> None:
-    """Write tables and figures of whatever runs are finished in `out`, complete or not."""
+    """Write tables and figures of the runs that are finished in `out`, complete or not.
+
+    A seed counts only if it is finished for every configuration of which any is: otherwise means
+    over different seeds would be compared.
+    """
     store = RunStore(out / "runs.jsonl")
     for experiment in experiments:
-        rows = finished_rows(experiment, store, range(experiment.seeds))
-        if rows:
-            write_results(experiment, rows, out)
+        done = [
+            {
+                seed
+                for seed in range(experiment.seeds)
+                if store.find(experiment.name, config, seed) is not None
+            }
+            for config in experiment.configs
+        ]
+        seeds = sorted(set.intersection(*filter(None, done))) if any(done) else []
+        if seeds:
+            write_results(experiment, finished_rows(experiment, store, seeds), out)
 
 
 def write_results(experiment: Experiment, rows: list[Row], out: Path, missing: Sequence[str] = ()) -> None:

@@ -16,6 +16,7 @@ from gpexperts.experiments.jalali2023 import (
     fixed_sets,
     partition,
     pol_k,
+    protein_target,
     pumadyn,
     real_world,
     selection_scheme,
@@ -45,5 +46,6 @@ EXPERIMENTS: dict[str, Experiment] = {
         cost,
         fixed_sets,
         pol_k,
+        protein_target,
     )
 }
