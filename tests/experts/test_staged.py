@@ -90,7 +90,7 @@ def test_a_kernel_without_length_scales_is_trained_too() -> None:
 
 
 def test_a_tie_goes_to_the_smaller_error() -> None:
-    evidence = {"a": Evidence(1.000, 0.5), "b": Evidence(0.995, 0.4), "c": Evidence(0.5, 0.1)}
+    evidence = {"a": Evidence(1.000, 0.5), "b": Evidence(0.998, 0.4), "c": Evidence(0.5, 0.1)}
     assert staged._best_kernel(evidence) == "b"
 
 

@@ -39,7 +39,7 @@ SETTLED = 0.02
 IN_QUESTION = 0.03
 """Kernels less likely than the best by more than this, in nats per row of stage 2, are given up."""
 MAX_IN_QUESTION = 2
-TIE = 0.01
+TIE = 0.003
 """Kernels closer than this, in nats per row of the last stage, are told apart by their error."""
 NOISE_AT_START = 0.05
 """Stage 2 starts with at least this share of noise: from much less, the gradient of its logarithm
