@@ -6,6 +6,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 __all__ = [
     "BoundWarning",
+    "ClusterError",
     "ConstantTargetWarning",
     "CorruptModelError",
     "FewerExpertsWarning",
@@ -72,6 +73,18 @@ class UnsavableModelError(TypeError):
 
 class TableError(ValueError):
     """A table on disk cannot be read, or does not fit the model."""
+
+
+class ClusterError(RuntimeError):
+    """A cluster could not do its work: no worker, no scheduler, no progress, or work that ends workers.
+
+    Attributes
+    ----------
+    deadly : bool
+        Whether it was the work that ended the workers.
+    """
+
+    deadly = False
 
 
 class MissingExtraError(ImportError):

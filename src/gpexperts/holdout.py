@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from gpexperts.engines.base import Engine
 from gpexperts.experts.local import Experts
 from gpexperts.moments import ExpertMoments
 from gpexperts.prediction import gather_moments, without_weak_experts
+
+if TYPE_CHECKING:
+    from gpexperts.cluster.experts import ClusterExperts
 
 __all__ = ["Rule", "learn_rule"]
 
@@ -43,7 +46,7 @@ class Rule(NamedTuple):
 
 
 def learn_rule(
-    experts: Experts,
+    experts: Experts | ClusterExperts,
     select: Callable[[np.ndarray, int], np.ndarray],
     aggregator: Aggregator,
     engine: Engine,
@@ -73,7 +76,7 @@ def learn_rule(
     rows = _held_out(experts, budget, random_state)
     if len(rows) < 50:
         return None
-    X, y = experts.X[rows], experts.y[rows]
+    X, y = experts.take(rows)
     rest = experts.without(rows)
     K_max = min(max(CANDIDATES), experts.n_experts)
     moments = gather_moments(
@@ -113,7 +116,9 @@ def learn_rule(
     return chosen, evidence
 
 
-def _held_out(experts: Experts, budget: int, random_state: np.random.RandomState) -> np.ndarray:
+def _held_out(
+    experts: Experts | ClusterExperts, budget: int, random_state: np.random.RandomState
+) -> np.ndarray:
     """A tenth of the rows of up to `MAX_PARTS` parts, as positions in the experts' order."""
     large = np.flatnonzero(experts.sizes >= 10)
     parts = np.sort(random_state.permutation(large)[:MAX_PARTS])

@@ -8,9 +8,9 @@ experts also share the blocks k(X_i, X_j).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -18,15 +18,27 @@ from gpexperts.aggregation.base import Aggregator
 from gpexperts.engines.base import Engine
 from gpexperts.experts.local import Answer, Experts
 from gpexperts.moments import ExpertMoments, Prediction
+from gpexperts.queries import ByExpert, ByPair, queries_by_expert, queries_by_pair
 
-__all__ = ["gather_moments", "predict_in_batches", "without_experts", "without_weak_experts"]
+if TYPE_CHECKING:
+    from gpexperts.cluster.experts import ClusterExperts
+
+__all__ = [
+    "Said",
+    "collected",
+    "gather_moments",
+    "posterior_variance",
+    "predict_in_batches",
+    "without_experts",
+    "without_weak_experts",
+]
 
 _FLOOR = 1e-15
 """Smallest posterior variance, relative to the prior: what rounding leaves of a certainty."""
 
 
 def predict_in_batches(
-    experts: Experts,
+    experts: Experts | ClusterExperts,
     aggregator: Aggregator,
     X: np.ndarray,
     index: np.ndarray,
@@ -79,9 +91,11 @@ def predict_in_batches(
             on_batch(len(rows))
 
 
-def _batch_size(experts: Experts, aggregator: Aggregator, d: int, K: int, budget: int) -> int:
+def _batch_size(
+    experts: Experts | ClusterExperts, aggregator: Aggregator, d: int, K: int, budget: int
+) -> int:
     """How many queries fit the budget, by what one of them keeps in memory."""
-    rows = int(experts.sizes.max()) + (0 if experts.shared is None else len(experts.shared[0]))
+    rows = max(experts.size(i) for i in range(experts.n_experts))
     words = 4 * d + (4 + experts.n_outputs) * K
     if aggregator.needs_covariance:
         # q of each asked expert, the gathered copies of a pair, R, its solve, and the list of pairs.
@@ -91,8 +105,21 @@ def _batch_size(experts: Experts, aggregator: Aggregator, d: int, K: int, budget
     return max(16, budget // (8 * words))
 
 
+class Said(NamedTuple):
+    """What one or more experts say, entry by entry: the answer to `query` in `column` of the index."""
+
+    query: np.ndarray
+    """(e,)"""
+    column: np.ndarray
+    """(e,)"""
+    mean: np.ndarray
+    """(e, p)"""
+    explained: np.ndarray | None
+    """(e,) r_i; None where only means were asked for."""
+
+
 def gather_moments(
-    experts: Experts,
+    experts: Experts | ClusterExperts,
     X: np.ndarray,
     index: np.ndarray,
     engine: Engine,
@@ -100,6 +127,7 @@ def gather_moments(
     covariance: bool,
     communication: bool = False,
     prune: float = 0.0,
+    variance: bool = True,
 ) -> ExpertMoments:
     """Ask the experts of `index` about the queries X and collect what they say.
 
@@ -116,33 +144,53 @@ def gather_moments(
     prune : float
         Experts that explain less than this share of what a query's best expert explains are left
         out before the pairs are formed; their places in the index become −1.
+    variance : bool
+        False asks for means alone, which is cheaper; the variances are then those of the prior.
     """
-    n, K = index.shape
-    prior = experts.covariance.prior_variance(X)
-    mean = np.zeros((n, K, experts.n_outputs))
-    var = np.repeat(prior[:, None], K, axis=1)
-    groups = list(_by_expert(index))
+    if not isinstance(experts, Experts):
+        return experts.gather(
+            X, index, covariance=covariance, communication=communication, prune=prune, variance=variance
+        )
+    groups = list(queries_by_expert(index))
 
-    def ask(group: _Group) -> Answer:
-        return experts.answer(group.expert, X[group.query], weights=covariance)
+    def ask(group: ByExpert) -> Answer:
+        return experts.answer(group.expert, X[group.query], variance=variance, weights=covariance)
 
     costs = [float(experts.size(g.expert)) ** 2 * len(g.query) for g in groups]
     answers = engine.map(ask, groups, costs)
-    for group, answer in zip(groups, answers, strict=True):
-        mean[group.query, group.column] = answer.mean
-        var[group.query, group.column] -= answer.explained
-    np.maximum(var, _FLOOR * prior[:, None], out=var)
-
-    moments = ExpertMoments(index, mean, var, prior)
-    if prune > 0:
-        moments = without_weak_experts(moments, prune)
+    said = (Said(g.query, g.column, a.mean, a.explained) for g, a in zip(groups, answers, strict=True))
+    prior = experts.covariance.prior_variance(X)
+    moments = collected(index, prior, experts.n_outputs, said, prune)
     if covariance:
         moments = replace(moments, covariance=_covariances(experts, moments.index, groups, answers, engine))
     if not communication:
         return moments
     (answer,) = engine.map(lambda i: experts.answer(i, X), [experts.n_experts])
-    communication_var = np.maximum(prior - answer.explained, _FLOOR * prior)
-    return replace(moments, communication_mean=answer.mean, communication_var=communication_var)
+    return replace(
+        moments,
+        communication_mean=answer.mean,
+        communication_var=posterior_variance(prior, answer.explained),
+    )
+
+
+def collected(
+    index: np.ndarray, prior: np.ndarray, n_outputs: int, said: Iterable[Said], prune: float
+) -> ExpertMoments:
+    """Put what experts said in the places of the index (n, K), and leave out who explains little."""
+    n, K = index.shape
+    mean = np.zeros((n, K, n_outputs))
+    explained = np.zeros((n, K))
+    for entries in said:
+        mean[entries.query, entries.column] = entries.mean
+        if entries.explained is not None:
+            explained[entries.query, entries.column] = entries.explained
+    moments = ExpertMoments(index, mean, posterior_variance(prior[:, None], explained), prior)
+    return without_weak_experts(moments, prune) if prune > 0 else moments
+
+
+def posterior_variance(prior: np.ndarray, explained: np.ndarray | None) -> np.ndarray:
+    """Return v = s² − r, and no less than what rounding leaves of a certainty."""
+    return np.maximum(prior - explained, _FLOOR * prior)
 
 
 def without_experts(moments: ExpertMoments, dropped: np.ndarray) -> ExpertMoments:
@@ -164,28 +212,10 @@ def without_weak_experts(moments: ExpertMoments, prune: float) -> ExpertMoments:
     return without_experts(moments, explained < prune * explained.max(axis=1, keepdims=True))
 
 
-class _Group(NamedTuple):
-    """The queries of a batch that ask one expert."""
-
-    expert: int
-    query: np.ndarray
-    column: np.ndarray
-
-
-def _by_expert(index: np.ndarray) -> Iterator[_Group]:
-    K = index.shape[1]
-    flat = index.ravel()
-    order = np.argsort(flat, kind="stable")
-    order = order[np.searchsorted(flat[order], 0) :]  # leave out the padding, −1
-    for entries in np.split(order, np.flatnonzero(np.diff(flat[order])) + 1):
-        if len(entries):
-            yield _Group(int(flat[entries[0]]), entries // K, entries % K)
-
-
 def _covariances(
     experts: Experts,
     index: np.ndarray,
-    groups: list[_Group],
+    groups: list[ByExpert],
     answers: list[Answer],
     engine: Engine,
 ) -> np.ndarray:
@@ -202,9 +232,9 @@ def _covariances(
         R[group.query, group.column, group.column] = np.where(kept, answer.explained, 0.0)
         assert answer.weights is not None
         q[group.expert] = answer.weights
-    pairs = list(_by_pair(index))
+    pairs = list(queries_by_pair(index))
 
-    def covary(pair: _Pair) -> np.ndarray:
+    def covary(pair: ByPair) -> np.ndarray:
         q_i = _take(q[pair.i], slot[pair.query, pair.column_i])
         q_j = _take(q[pair.j], slot[pair.query, pair.column_j])
         return experts.pair_covariance(pair.i, pair.j, q_i, q_j)
@@ -214,43 +244,6 @@ def _covariances(
         R[pair.query, pair.column_i, pair.column_j] = values
         R[pair.query, pair.column_j, pair.column_i] = values
     return R
-
-
-class _Pair(NamedTuple):
-    """The queries of a batch that ask both of two experts, i < j."""
-
-    i: int
-    j: int
-    query: np.ndarray
-    column_i: np.ndarray
-    column_j: np.ndarray
-
-
-def _by_pair(index: np.ndarray) -> Iterator[_Pair]:
-    K = index.shape[1]
-    if K < 2:
-        return
-    a, b = np.triu_indices(K, 1)
-    first, second = index[:, a], index[:, b]  # (n, K(K−1)/2)
-    swap = first > second
-    key = np.minimum(first, second).astype(np.int64) * (int(index.max()) + 1)
-    key += np.maximum(first, second)
-    key[(first < 0) | (second < 0)] = -1
-    flat = key.ravel()
-    order = np.argsort(flat, kind="stable")
-    order = order[np.searchsorted(flat[order], 0) :]
-    base = int(index.max()) + 1
-    for entries in np.split(order, np.flatnonzero(np.diff(flat[order])) + 1):
-        if len(entries) == 0:
-            continue
-        query, pair = np.divmod(entries, len(a))
-        flipped = swap[query, pair]
-        column_i, column_j = (
-            np.where(flipped, b[pair], a[pair]),
-            np.where(flipped, a[pair], b[pair]),
-        )
-        i, j = divmod(int(flat[entries[0]]), base)
-        yield _Pair(i, j, query, column_i, column_j)
 
 
 def _take(rows: np.ndarray, positions: np.ndarray) -> np.ndarray:

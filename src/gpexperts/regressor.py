@@ -7,7 +7,7 @@ import threading
 import warnings
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import Any, Literal, overload
+from typing import Any, Literal, NamedTuple, overload
 
 import joblib
 import numpy as np
@@ -17,8 +17,10 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gpexperts.aggregation import AGGREGATORS, NPAE, Aggregator
-from gpexperts.engines import Engine, ThreadEngine
+from gpexperts.engines import Engine, Held, ThreadEngine
+from gpexperts.engines.dask import DaskEngine, engine_for, is_collection, portable
 from gpexperts.exceptions import ConstantTargetWarning, RefitRequiredError, RepairWarning
+from gpexperts.experts.checkpoint import Checkpoint
 from gpexperts.experts.kernels import Covariance, candidate_kernels, covariance_of
 from gpexperts.experts.local import Experts
 from gpexperts.experts.staged import train_in_stages
@@ -29,7 +31,7 @@ from gpexperts.moments import ExpertMoments, Prediction
 from gpexperts.partition import PARTITIONERS, Partitioner
 from gpexperts.partition.base import centroids_of
 from gpexperts.partition.deal import deal_rows, labels_are_given
-from gpexperts.prediction import predict_in_batches
+from gpexperts.prediction import gather_moments, predict_in_batches
 from gpexperts.progress import CallbackSupport, announced, listeners
 from gpexperts.selection import SELECTORS, ClassifierSelector, ExpertsView, KNNSelector, Selector
 from gpexperts.selection.base import checked_index
@@ -80,14 +82,19 @@ class DistributedGPRegressor(CallbackSupport, MultiOutputMixin, RegressorMixin, 
         Whether inputs and target are brought to zero mean and unit variance.
     memory_budget : int, str or "auto"
         Bytes (or "4GiB") for kept factors and work arrays; "auto" is a quarter of the machine's memory.
-    engine : None or Engine
-        Where the work runs; None is threads of this machine.
+    engine : None, "dask", str, dask.distributed.Client or Engine
+        Where the work runs; None is threads of this machine. ``"dask"`` is the current Dask client, or a
+        new LocalCluster; a str is the address of a scheduler, such as ``"tcp://host:8786"``. A Client is
+        kept as its address.
     n_jobs : int or None
         Threads; None is all usable cores, or 1 inside another worker.
     random_state : int, RandomState or None
     verbose : int
         1 tells what is being decided and done, 2 every step. scikit-learn's callbacks hear the same
         (`set_callbacks`, scikit-learn 1.9 or newer).
+    checkpoint : str, path-like or None
+        A file that keeps θ after every step of training. Where a fit was cut short, the same fit called
+        again continues at its last step; `random_state` must then be an int.
 
     Attributes
     ----------
@@ -141,6 +148,7 @@ class DistributedGPRegressor(CallbackSupport, MultiOutputMixin, RegressorMixin, 
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
+        checkpoint: str | os.PathLike[str] | None = None,
     ) -> None:
         self.n_experts = n_experts
         self.expert_size = expert_size
@@ -158,6 +166,7 @@ class DistributedGPRegressor(CallbackSupport, MultiOutputMixin, RegressorMixin, 
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
+        self.checkpoint = checkpoint
 
     # ---------------------------------------------------------------------------------------- fit
 
@@ -177,15 +186,45 @@ class DistributedGPRegressor(CallbackSupport, MultiOutputMixin, RegressorMixin, 
         """
         self._check_settings()
         self.__dict__.pop("table_", None)  # what a model file said of the former training rows
+        if is_collection(X) and isinstance(engine := self._engine(), DaskEngine):
+            from gpexperts.cluster.fitting import fit_collection
+
+            fit_collection(self, X, y, engine)
+            return self
+        X, y = self._validated(X, y)
+        self._fit_rows(X, y, self._streams())
+        return self
+
+    def _validated(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
         X, y = validate_data(self, X, y, multi_output=True, y_numeric=True, dtype=np.float64, order="C")
         self._y_ndim = y.ndim
-        y = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
-        seeds = check_random_state(self.random_state).randint(np.iinfo(np.int32).max, size=5)
-        partition_rng, training_rng, communication_rng = (np.random.RandomState(s) for s in seeds[:3])
+        return X, np.asarray(y, dtype=np.float64).reshape(len(y), -1)
+
+    def _streams(self) -> _Streams:
+        """Give every random stage its own stream."""
+        seeds = check_random_state(self.random_state).randint(np.iinfo(np.int32).max, size=6)
         self._selection_seed, self._rule_seed = int(seeds[3]), int(seeds[4])
         self.choices_: dict[str, Any] = {}
+        partition, training, communication, sample = (np.random.RandomState(seeds[k]) for k in (0, 1, 2, 5))
+        return _Streams(partition, training, communication, sample)
 
-        self._x_scale, self._y_scale = self._standardizers(X, y)
+    def _opened_checkpoint(self, X: np.ndarray, y: np.ndarray) -> Checkpoint | None:
+        if self.checkpoint is None:
+            return None
+        if not isinstance(self.random_state, (int, np.integer)):
+            raise ValueError(
+                f"checkpoint needs an int as random_state, got {self.random_state!r}: a fit that is called "
+                "again must draw the same rows to continue."
+            )
+        every = max(1, len(X) // 1000)
+        where = ("engine", "n_jobs", "verbose", "memory_budget", "checkpoint")
+        settings = {name: repr(value) for name, value in self.get_params().items() if name not in where}
+        return Checkpoint(self.checkpoint, joblib.hash((settings, X.shape, X[::every], y[::every])))
+
+    def _fit_rows(self, X: np.ndarray, y: np.ndarray, streams: _Streams) -> None:
+        """Fit to validated rows of this process."""
+        streams = streams._replace(checkpoint=self._opened_checkpoint(X, y))
+        self._set_scales(Standardizer.fit(X), Standardizer.fit(y), (y == y[0]).all(axis=0), y[0])
         X, y = self._x_scale.transform(X), self._y_scale.transform(y)
         engine = self._engine()
         aggregator = member(self.aggregation, AGGREGATORS, Aggregator, "aggregation")
@@ -196,7 +235,7 @@ class DistributedGPRegressor(CallbackSupport, MultiOutputMixin, RegressorMixin, 
         if self.training == "full":
             covariance, scale = None, np.ones(X.shape[1])
         else:
-            covariance = self._train_on_blocks(candidates, X, y[:, teaches], engine, training_rng)
+            covariance = self._train_on_blocks(candidates, X, y[:, teaches], engine, streams)
             scale = covariance.length_scale(X.shape[1])
         listeners().start("cutting the data into parts")
         partition, scale = self._partitioner(scale)
@@ -206,48 +245,56 @@ class DistributedGPRegressor(CallbackSupport, MultiOutputMixin, RegressorMixin, 
             self.n_experts,
             self.expert_size,
             aggregator,
-            partition_rng=partition_rng,
-            communication_rng=communication_rng,
+            partition_rng=streams.partition,
+            communication_rng=streams.communication,
         )
         self.labels_ = labels
-        self.n_experts_ = int(labels.max()) + 1
         order = np.argsort(labels, kind="stable")
         shared_rows, own_rows = np.split(order, [int((labels < 0).sum())])
         sizes = np.bincount(labels[own_rows])
         offsets = np.concatenate([[0], np.cumsum(sizes)])
         X_own, y_own = X[own_rows], y[own_rows]
         shared = (X[shared_rows], y[shared_rows]) if len(shared_rows) else None
-        self._centroids = centroids_of(X_own, offsets)
-        self.centroids_ = self._x_scale.restore(self._centroids)
-        self.choices_["n_experts"] = self.n_experts_
-        self._say(1, f"{self.n_experts_} experts of {sizes.min()} to {sizes.max()} rows")
+        self._set_parts(sizes, centroids_of(X_own, offsets))
 
         if covariance is None:
             parts = [Block(X_own[a:b], y_own[a:b, teaches]) for a, b in pairwise(offsets)]
             if shared is not None:
                 parts.append(Block(shared[0], shared[1][:, teaches]))
-            covariance = self._train_on_parts(candidates, parts, X, y[:, teaches], engine, training_rng)
+            covariance = self._train_on_parts(candidates, parts, X, y[:, teaches], engine, streams)
         self._report_training(covariance)
-        self._experts = Experts(
-            X_own,
-            y_own,
-            offsets,
-            covariance,
-            shared=shared,
-            factor_budget=self._factor_budget,
+        self._experts = engine.place(
+            Experts(
+                X_own,
+                y_own,
+                offsets,
+                covariance,
+                shared=shared,
+                factor_budget=self._factor_budget,
+            )
         )
+        self._ready(shared is not None)
+
+    def _set_parts(self, sizes: np.ndarray, centroids: np.ndarray) -> None:
+        self.n_experts_ = len(sizes)
+        self._centroids = centroids
+        self.centroids_ = self._x_scale.restore(centroids)
+        self.choices_["n_experts"] = self.n_experts_
+        self._say(1, f"{self.n_experts_} experts of {sizes.min()} to {sizes.max()} rows")
+
+    def _ready(self, with_communication: bool) -> None:
+        """Learn what predictions need besides the experts."""
         self.repairs_: dict[str, Any] = {
             "training_blocks_with_jitter": self.trace_[-1].jittered,
             "experts_with_jitter": self._experts.jitter,
             "queries_mended": 0,
         }
-        self._fitted_with_communication = shared is not None
+        self._fitted_with_communication = with_communication
         self._lock = threading.RLock()
         self._fitted_selector: tuple[Any, Selector] | None = None
         self._learned_rule: tuple[Any, Rule] | None = None
         listeners().start("learning whom to ask")
         self._rule()  # so that a wrong K is an error now, not at the first prediction
-        return self
 
     def _check_settings(self) -> None:
         bytes_of(self.memory_budget)  # refuses what is not a size
@@ -260,24 +307,27 @@ class DistributedGPRegressor(CallbackSupport, MultiOutputMixin, RegressorMixin, 
         if self.n_restarts < 0:
             raise ValueError(f"n_restarts must be at least 0, got {self.n_restarts}.")
 
-    def _standardizers(self, X: np.ndarray, y: np.ndarray) -> tuple[Standardizer, Standardizer]:
-        y_scale = Standardizer.fit(y) if self.standardize else Standardizer.identity(y.shape[1])
-        constant = (y == y[0]).all(axis=0)
+    def _set_scales(
+        self, x_scale: Standardizer, y_scale: Standardizer, constant: np.ndarray, value: np.ndarray
+    ) -> None:
+        """Choose the units the kernel sees; outputs marked in `constant` have a single `value`."""
+        if not self.standardize:
+            x_scale = Standardizer.identity(len(x_scale.shift))
+            y_scale = Standardizer.identity(len(y_scale.shift))
         if constant.any():
-            which = "" if y.shape[1] == 1 else f" (output {', '.join(map(str, np.flatnonzero(constant)))})"
+            which = "" if len(constant) == 1 else f" (output {', '.join(map(str, np.flatnonzero(constant)))})"
             warnings.warn(
                 f"All training targets are equal{which}; the model predicts that value everywhere, "
                 "with a standard deviation of about rounding.",
                 ConstantTargetWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
-            rounding = np.finfo(float).eps * np.maximum(np.abs(y[0]), 1e-12)
+            rounding = np.finfo(float).eps * np.maximum(np.abs(value), 1e-12)
             y_scale = Standardizer(
-                np.where(constant, y[0], y_scale.shift), np.where(constant, rounding, y_scale.scale)
+                np.where(constant, value, y_scale.shift), np.where(constant, rounding, y_scale.scale)
             )
         self._varies = ~constant
-        d = X.shape[1]
-        return Standardizer.fit(X) if self.standardize else Standardizer.identity(d), y_scale
+        self._x_scale, self._y_scale = x_scale, y_scale
 
     def _partitioner(self, learned: np.ndarray) -> tuple[Any, np.ndarray]:
         """What cuts the rows, and the length that counts as 1 in each input while it does."""
@@ -299,7 +349,7 @@ class DistributedGPRegressor(CallbackSupport, MultiOutputMixin, RegressorMixin, 
         X: np.ndarray,
         y: np.ndarray,
         engine: Engine,
-        rng: np.random.RandomState,
+        streams: _Streams,
     ) -> Covariance:
         """Train on small blocks from every region: the cost does not grow with the rows."""
         listeners().start("training on small blocks")
@@ -308,11 +358,12 @@ class DistributedGPRegressor(CallbackSupport, MultiOutputMixin, RegressorMixin, 
             X,
             y,
             engine,
-            random_state=rng,
+            random_state=streams.training,
             n_restarts=self.n_restarts,
             trainable=self._trainable,
             on_step=self._report_step,
             say=lambda message: self._say(1, message),
+            checkpoint=streams.checkpoint,
         )
         self.choices_["kernel"] = staged.choice
         self.choices_["training"] = staged.evidence
@@ -322,25 +373,26 @@ class DistributedGPRegressor(CallbackSupport, MultiOutputMixin, RegressorMixin, 
     def _train_on_parts(
         self,
         candidates: dict[str, Kernel],
-        parts: list[Block],
+        parts: list[Block] | Held[Block],
         X: np.ndarray,
         y: np.ndarray,
         engine: Engine,
-        rng: np.random.RandomState,
+        streams: _Streams,
     ) -> Covariance:
         """The paper's joint training on every part; blocks choose the kernel if it is to be chosen."""
         covariance = covariance_of(next(iter(candidates.values())))
         if len(candidates) > 1 and self._trainable:
-            covariance = self._train_on_blocks(candidates, X, y, engine, rng)
+            covariance = self._train_on_blocks(candidates, X, y, engine, streams)
         listeners().start("training on every part")
         training = maximise_likelihood(
             covariance,
             parts,
             engine,
             n_restarts=self.n_restarts,
-            random_state=rng,
+            random_state=streams.training,
             max_steps=200 if self._trainable else 0,
             on_step=self._report_step,
+            checkpoint=streams.checkpoint,
         )
         self.trace_ = training.trace
         return training.covariance
@@ -387,13 +439,18 @@ class DistributedGPRegressor(CallbackSupport, MultiOutputMixin, RegressorMixin, 
         mean : ndarray of shape (n,) or (n, n_outputs)
         std : ndarray of the same shape, if `return_std`
         """
+        check_is_fitted(self)
+        if is_collection(X) and not isinstance(self._experts, Experts):
+            from gpexperts.cluster.predicting import predict_collection
+
+            return predict_collection(self, self._experts, X, return_std=return_std, latent=latent)
         X = self._queries(X)
         n, p = len(X), self._experts.n_outputs
         mean, var = np.empty((n, p)), np.empty((n, p))
         rule = self._rule()
         index = self._asked(X, rule)
         if index.shape[1] == 1 and not return_std and self._aggregator().trusts_a_lone_expert:
-            self._lone_means(X, index[:, 0], mean)
+            mean[:] = self._means(X, index)[:, 0]  # a lone expert's mean is the answer
         else:
             for rows, _, prediction in self._batches(X, index, rule):
                 mean[rows] = prediction.mean
@@ -476,9 +533,7 @@ class DistributedGPRegressor(CallbackSupport, MultiOutputMixin, RegressorMixin, 
     def _batches(
         self, X: np.ndarray, index: np.ndarray, rule: Rule
     ) -> Iterator[tuple[np.ndarray, ExpertMoments, Prediction]]:
-        aggregator = self._aggregator()
-        if isinstance(aggregator, NPAE) and aggregator.widen == "auto":
-            aggregator = NPAE(aggregator.nugget, widen=rule.widen)
+        aggregator = self._combining(rule)
         listeners().start("asking the experts", len(X))
         for rows, moments, prediction in predict_in_batches(
             self._experts,
@@ -494,15 +549,6 @@ class DistributedGPRegressor(CallbackSupport, MultiOutputMixin, RegressorMixin, 
                 with self._lock:
                     self.repairs_["queries_mended"] += prediction.repaired
             yield rows, moments, prediction
-
-    def _lone_means(self, X: np.ndarray, expert: np.ndarray, mean: np.ndarray) -> None:
-        """Fill `mean` where one expert answers: its mean is the answer, no variance is paid for."""
-        groups = [np.flatnonzero(expert == i) for i in np.unique(expert)]
-        answers = self._engine().map(
-            lambda rows: self._experts.answer(int(expert[rows[0]]), X[rows], variance=False), groups
-        )
-        for rows, answer in zip(groups, answers, strict=True):
-            mean[rows] = answer.mean
 
     def _variance(self, prediction: Prediction, latent: bool) -> np.ndarray:
         """(n, p), of the function or of a new observation, in the units the kernel sees."""
@@ -530,7 +576,7 @@ class DistributedGPRegressor(CallbackSupport, MultiOutputMixin, RegressorMixin, 
             return ThreadEngine(self.n_jobs)
         if isinstance(self.engine, Engine):
             return self.engine
-        raise ValueError(f"engine must be None or an Engine, got {self.engine!r}.")
+        return engine_for(self.engine)
 
     def _aggregator(self) -> Aggregator:
         """The rule for the current setting, if the fitted experts can serve it."""
@@ -541,6 +587,13 @@ class DistributedGPRegressor(CallbackSupport, MultiOutputMixin, RegressorMixin, 
                 f"aggregation={self.aggregation!r} {need} a communication set, but the experts were fitted "
                 f"{have} one. Call fit again with this setting."
             )
+        return aggregator
+
+    def _combining(self, rule: Rule) -> Aggregator:
+        """The rule for the current setting, with what held-out rows said of it."""
+        aggregator = self._aggregator()
+        if isinstance(aggregator, NPAE) and aggregator.widen == "auto":
+            return NPAE(aggregator.nugget, widen=rule.widen)
         return aggregator
 
     def _selector(self) -> Selector:
@@ -565,23 +618,24 @@ class DistributedGPRegressor(CallbackSupport, MultiOutputMixin, RegressorMixin, 
 
     def _experts_view(self) -> ExpertsView:
         experts = self._experts
+        X, labels = experts.sample
         return ExpertsView(
-            X=experts.X,
-            labels=np.repeat(np.arange(experts.n_experts), experts.sizes),
+            X=X,
+            labels=labels,
             centroids=self._centroids,
-            length_scale=experts.covariance.length_scale(experts.X.shape[1]),
+            length_scale=experts.covariance.length_scale(X.shape[1]),
             means_at=self._means_of_all,
             transform=lambda X: self._x_scale.transform(np.asarray(X, dtype=float)),
             random_state=np.random.RandomState(self._selection_seed),
         )
 
     def _means_of_all(self, X: np.ndarray) -> np.ndarray:
-        answers = self._engine().map(
-            lambda i: self._experts.answer(i, X, variance=False).mean[:, 0],
-            range(self.n_experts_),
-            (self._experts.sizes.astype(float) ** 3).tolist(),
-        )
-        return np.stack(answers, axis=1)
+        everyone = np.tile(np.arange(self.n_experts_), (len(X), 1))
+        return self._means(X, everyone)[:, :, 0]
+
+    def _means(self, X: np.ndarray, index: np.ndarray) -> np.ndarray:
+        """Means (n, K, p) of the experts of `index` (n, K); no variance is paid for."""
+        return gather_moments(self._experts, X, index, self._engine(), covariance=False, variance=False).mean
 
     def _rule(self) -> Rule:
         """How many experts a query asks: what the user said, or what held-out rows say."""
@@ -646,7 +700,25 @@ class DistributedGPRegressor(CallbackSupport, MultiOutputMixin, RegressorMixin, 
         """
         from gpexperts.persistence import save
 
-        return save(self, path, include_factors=include_factors)
+        on_cluster = not isinstance(self.__dict__.get("_experts"), (Experts, type(None)))
+        return save(self.to_local() if on_cluster else self, path, include_factors=include_factors)
+
+    def to_local(self) -> DistributedGPRegressor:
+        """Return this model with its experts in this process, where it was fitted on a cluster.
+
+        All training rows come here, so they must fit into memory.
+
+        Returns
+        -------
+        model : DistributedGPRegressor
+            With ``engine=None``; this one is left as it is.
+        """
+        check_is_fitted(self)
+        state = self.__getstate__()
+        state["engine"] = None
+        model = type(self)()
+        model.__setstate__(state)
+        return model
 
     def _say(self, level: int, message: str) -> None:
         listeners().say(level, message)
@@ -658,13 +730,30 @@ class DistributedGPRegressor(CallbackSupport, MultiOutputMixin, RegressorMixin, 
         state = super().__getstate__()
         state = dict(state)
         state.pop("_lock", None)
+        if "_experts" in state and not isinstance(self._experts, Experts):  # futures cannot be pickled
+            state["_experts"] = self._experts.to_local(self._factor_budget)
         return state
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, portable(value) if name == "engine" else value)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
         if "_experts" in self.__dict__:
             self._lock = threading.RLock()
             self.repairs_["experts_with_jitter"] = self._experts.jitter
+
+
+class _Streams(NamedTuple):
+    """One source of randomness for each stage, so that none depends on how much another draws."""
+
+    partition: np.random.RandomState
+    training: np.random.RandomState
+    communication: np.random.RandomState
+    sample: np.random.RandomState
+    """For rows drawn from a dask collection."""
+    checkpoint: Checkpoint | None = None
+    """Where training is written down, for the same streams to be gone through again."""
 
 
 def _setting_key(setting: Any) -> Any:

@@ -1,6 +1,6 @@
-"""Engines: where the work runs. The default is threads of this machine."""
+"""Engines: where the work runs. The default is threads of this machine; `dask` is a cluster."""
 
-from gpexperts.engines.base import Engine
+from gpexperts.engines.base import Engine, Held
 from gpexperts.engines.threads import ThreadEngine, blas_threads, usable_workers
 
-__all__ = ["Engine", "ThreadEngine", "blas_threads", "usable_workers"]
+__all__ = ["Engine", "Held", "ThreadEngine", "blas_threads", "usable_workers"]

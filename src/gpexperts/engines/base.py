@@ -1,4 +1,4 @@
-"""What every engine offers: an ordered map.
+"""What every engine offers: an ordered map, and a way to keep data where the work is done.
 
 Experts and pairs of experts are independent pieces of work. An engine runs a function over them and
 returns the results in the order of the items, whoever computed them and whenever; callers reduce in
@@ -9,12 +9,20 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Any, Generic, TypeVar
 
-__all__ = ["Engine"]
+__all__ = ["Engine", "Held"]
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+
+
+class Held(ABC, Generic[Item]):
+    """Items that stay where they are worked on, while small arguments come and go."""
+
+    @abstractmethod
+    def map(self, function: Callable[[Item, Any], Result], argument: Any) -> list[Result]:
+        """Return ``[function(item, argument) for item in items]``; both must be picklable."""
 
 
 class Engine(ABC):
@@ -42,3 +50,19 @@ class Engine(ABC):
         costs : sequence of float, optional
             Roughly the number of operations of each item; dear items are started first.
         """
+
+    def hold(self, items: Sequence[Item], costs: Sequence[float]) -> Held[Item]:
+        """Keep items that many calls will work on; by default they stay in this process."""
+        return _HeldHere(self, items, costs)
+
+    def place(self, experts: Any) -> Any:
+        """Bring fitted experts to where they will be asked; by default they stay in this process."""
+        return experts
+
+
+class _HeldHere(Held[Item]):
+    def __init__(self, engine: Engine, items: Sequence[Item], costs: Sequence[float]) -> None:
+        self._engine, self._items, self._costs = engine, items, costs
+
+    def map(self, function: Callable[[Item, Any], Result], argument: Any) -> list[Result]:
+        return self._engine.map(lambda item: function(item, argument), self._items, self._costs)

@@ -64,6 +64,8 @@ class Experts:
         number M is the communication expert, who sees nothing else.
     factor_budget : int
         Bytes that the kept factors may take.
+    first : int
+        What the first of these experts is called in messages, where they are a share of a whole.
     """
 
     def __init__(
@@ -75,8 +77,10 @@ class Experts:
         *,
         shared: tuple[np.ndarray, np.ndarray] | None = None,
         factor_budget: int,
+        first: int = 0,
     ) -> None:
         self.X, self.y, self.offsets = X, y, offsets
+        self.first = first
         self.covariance = covariance
         self.shared = shared
         self.factor_budget = factor_budget
@@ -93,6 +97,11 @@ class Experts:
         for name in ("_kept", "_kept_bytes", "_lock"):
             del state[name]
         return state
+
+    def __sizeof__(self) -> int:
+        """Bytes of the rows: what it costs to send these experts elsewhere."""
+        shared = 0 if self.shared is None else self.shared[0].nbytes + self.shared[1].nbytes
+        return int(self.X.nbytes + self.y.nbytes + shared)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         jitter = state.pop("jitter")
@@ -117,6 +126,11 @@ class Experts:
         """Rows each expert owns, shared ones not counted, shape (M,)."""
         return np.diff(self.offsets)
 
+    @property
+    def sample(self) -> tuple[np.ndarray, np.ndarray]:
+        """Inputs and the expert of each, sorted by expert, for selectors to learn from: all of them."""
+        return self.X, np.repeat(np.arange(self.n_experts), self.sizes)
+
     def rows(self, i: int) -> tuple[np.ndarray, np.ndarray]:
         """Inputs (m_i, d) and targets (m_i, p) that expert i sees."""
         if self.shared is not None and i == self.n_experts:
@@ -128,6 +142,10 @@ class Experts:
             np.concatenate([self.shared[0], self.X[own]]),
             np.concatenate([self.shared[1], self.y[own]]),
         )
+
+    def take(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Inputs and targets at some positions, in the experts' order."""
+        return self.X[rows], self.y[rows]
 
     def size(self, i: int) -> int:
         """m_i, shared rows included."""
@@ -152,6 +170,7 @@ class Experts:
             self.covariance,
             shared=self.shared,
             factor_budget=self.factor_budget,
+            first=self.first,
         )
 
     # ----------------------------------------------------------------------------------- answers
@@ -166,7 +185,8 @@ class Experts:
         # Rounding differs with the number of BLAS threads. A factor outlives the batch that asked for it
         # first, so that it must not depend on how many threads that batch had.
         with blas_threads(1) if self.n_experts > 1 else nullcontext():
-            factor = factorise(self.covariance.noisy_gram(X), who=f"covariance matrix of expert {i}")
+            who = f"covariance matrix of expert {self.first + i}"
+            factor = factorise(self.covariance.noisy_gram(X), who=who)
             alpha = factor.solve(np.array(y.T, order="C"))
             return self.keep(i, factor.inverted(), alpha, factor.jitter)
 

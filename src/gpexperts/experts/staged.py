@@ -21,6 +21,7 @@ from sklearn.gaussian_process.kernels import Kernel
 
 from gpexperts.engines.base import Engine
 from gpexperts.experts.blocks import sample_blocks
+from gpexperts.experts.checkpoint import Checkpoint
 from gpexperts.experts.kernels import Covariance, covariance_of
 from gpexperts.experts.training import Block, TraceRow, Training, maximise_likelihood
 
@@ -78,6 +79,7 @@ def train_in_stages(
     trainable: bool = True,
     on_step: Callable[[TraceRow], None] | None = None,
     say: Callable[[str], None] = lambda message: None,
+    checkpoint: Checkpoint | None = None,
 ) -> StagedTraining:
     """Choose among kernels and train the chosen one, on blocks.
 
@@ -95,8 +97,10 @@ def train_in_stages(
         False only evaluates the first candidate where it starts.
     on_step, say : callable
         For progress reports.
+    checkpoint : Checkpoint, optional
+        Keeps every step, and knows those of a former attempt.
     """
-    stages = _Stages(X, y, engine, random_state, on_step, say)
+    stages = _Stages(X, y, engine, random_state, on_step, say, checkpoint)
     choice, start = next(iter(candidates.items()))
     no_metric = np.ones(X.shape[1])
     if not trainable or start.n_dims == 0:
@@ -141,6 +145,7 @@ class _Stages:
     random_state: np.random.RandomState
     on_step: Callable[[TraceRow], None] | None
     say: Callable[[str], None]
+    checkpoint: Checkpoint | None
 
     @property
     def final_blocks(self) -> tuple[int, int]:
@@ -162,6 +167,7 @@ class _Stages:
             self.engine,
             random_state=self.random_state,
             on_step=self.on_step,
+            checkpoint=self.checkpoint,
             **settings,
         )
 

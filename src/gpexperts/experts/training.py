@@ -12,16 +12,19 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize
 from sklearn.gaussian_process.kernels import Kernel
 
-from gpexperts.engines.base import Engine
+from gpexperts.engines.base import Engine, Held
 from gpexperts.exceptions import BoundWarning, NotPositiveDefiniteError
 from gpexperts.experts.kernels import Covariance, hyperparameter_names
 from gpexperts.experts.linalg import factorise
+
+if TYPE_CHECKING:
+    from gpexperts.experts.checkpoint import Checkpoint
 
 __all__ = [
     "Block",
@@ -80,6 +83,14 @@ class BlockLikelihood(NamedTuple):
     """Jitter of the block, relative to its mean diagonal; of a sum, the number of blocks with any."""
 
 
+def _likelihood_of(block: Block, covariance: Covariance) -> BlockLikelihood:
+    return log_marginal_likelihood(covariance, block)
+
+
+def _shape_of(block: Block, _: None) -> tuple[int, int]:
+    return block.y.shape
+
+
 def log_marginal_likelihood(covariance: Covariance, block: Block) -> BlockLikelihood:
     """Log p(y | X, θ) of one block and its gradient in log-hyperparameters.
 
@@ -103,7 +114,7 @@ def log_marginal_likelihood(covariance: Covariance, block: Block) -> BlockLikeli
 
 def maximise_likelihood(
     covariance: Covariance,
-    blocks: Sequence[Block],
+    blocks: Sequence[Block] | Held[Block],
     engine: Engine,
     *,
     n_restarts: int = 0,
@@ -111,6 +122,7 @@ def maximise_likelihood(
     max_steps: int = 200,
     tolerance: float = 1e-7,
     on_step: Callable[[TraceRow], None] | None = None,
+    checkpoint: Checkpoint | None = None,
 ) -> Training:
     """Maximise Σ_i log p(y_i | X_i, θ) over the kernel's free hyperparameters.
 
@@ -118,8 +130,8 @@ def maximise_likelihood(
     ----------
     covariance : Covariance
         Carries the kernel to start from and its bounds.
-    blocks : sequence of Block
-        One per part.
+    blocks : sequence of Block, or Held
+        One per part; held ones are already where the engine works.
     engine : Engine
         Where the blocks' terms are computed.
     n_restarts : int
@@ -132,6 +144,8 @@ def maximise_likelihood(
         Gain of log likelihood per row, relative to its value or to 1, below which a start is done.
     on_step : callable, optional
         Called with every :class:`TraceRow`, for progress reports.
+    checkpoint : Checkpoint, optional
+        Keeps every step, and knows those of a former attempt.
 
     Returns
     -------
@@ -139,12 +153,13 @@ def maximise_likelihood(
     """
     kernel = covariance.kernel
     began = time.perf_counter()
-    costs = [float(len(b.y)) ** 3 for b in blocks]
-    n_rows, n_outputs = sum(len(b.y) for b in blocks), blocks[0].y.shape[1]
+    held = blocks if isinstance(blocks, Held) else engine.hold(blocks, [float(len(b.y)) ** 3 for b in blocks])
+    shapes = held.map(_shape_of, None) if isinstance(blocks, Held) else [b.y.shape for b in blocks]
+    n_rows, n_outputs = sum(rows for rows, _ in shapes), shapes[0][1]
 
     def evaluate(theta: np.ndarray) -> BlockLikelihood:
         here = covariance.at(theta)
-        terms = engine.map(lambda block: log_marginal_likelihood(here, block), blocks, costs)
+        terms = held.map(_likelihood_of, here)
         value = sum(t.value for t in terms)
         slope = np.sum([t.gradient for t in terms], axis=0)
         if not (np.isfinite(value) and np.isfinite(slope).all()):
@@ -157,6 +172,10 @@ def maximise_likelihood(
 
     def climb(start: np.ndarray) -> list[TraceRow]:
         trace: list[TraceRow] = []
+        if checkpoint is not None:
+            trace, done = checkpoint.begin()
+            if done:
+                return trace
         seen: dict[bytes, BlockLikelihood] = {}
 
         def descend(theta: np.ndarray) -> tuple[float, np.ndarray]:
@@ -177,18 +196,26 @@ def maximise_likelihood(
                     theta=theta.copy(),
                 )
             )
+            if checkpoint is not None:
+                checkpoint.step(trace[-1])
             if on_step is not None:
                 on_step(trace[-1])
 
-        record(start)
-        if max_steps > 0 and len(start):
+        if trace:
+            start = trace[-1].theta
+        else:
+            record(start)
+        steps_left = max_steps - (len(trace) - 1)
+        if steps_left > 0 and len(start):
             # Per row, so that the tolerances mean the same for 10^2 and for 10^7 rows: a step that gains
             # less than `tolerance` nats a row is the last.
-            options = {"maxiter": max_steps, "ftol": tolerance, "gtol": tolerance}
+            options = {"maxiter": steps_left, "ftol": tolerance, "gtol": tolerance}
             minimize(
                 descend, start, jac=True, method="L-BFGS-B", bounds=kernel.bounds,
                 callback=record, options=options,
             )  # fmt: skip
+        if checkpoint is not None:
+            checkpoint.end()
         return trace
 
     start = kernel.theta

@@ -12,7 +12,7 @@ from gpexperts.exceptions import FewerExpertsWarning
 from gpexperts.partition.base import Partitioner, compact
 from gpexperts.settings import automatic_n_experts, number_of_experts, positive_int
 
-__all__ = ["deal_rows", "labels_are_given"]
+__all__ = ["communication_size", "deal_rows", "labels_are_given"]
 
 
 def labels_are_given(partition: Any) -> bool:
@@ -55,7 +55,7 @@ def deal_rows(
         M = len(np.unique(labels[labels >= 0]))
     shared = np.flatnonzero(labels < 0)
     if aggregator.needs_communication and len(shared) == 0:
-        shared = _communication_rows(aggregator, n, M, communication_rng)
+        shared = np.sort(communication_rng.choice(n, communication_size(aggregator, n, M), replace=False))
     mine = np.setdiff1d(np.arange(n), shared, assume_unique=True)
     if isinstance(partition, Partitioner) and M > 1:
         labels[mine] = np.asarray(partition.partition(X[mine], M, partition_rng))
@@ -96,11 +96,12 @@ def _given_labels(
     return labels.astype(np.int64, copy=True)
 
 
-def _communication_rows(aggregator: Any, n: int, M: int, rng: np.random.RandomState) -> np.ndarray:
+def communication_size(aggregator: Any, n: int, M: int) -> int:
+    """How many of n rows all M experts share."""
     wanted = getattr(aggregator, "communication_size", None)
     size = max(1, n // (M + 1)) if wanted is None else positive_int(wanted, "communication_size", "None")
     if n - size < M:
         raise ValueError(
             f"{n} rows cannot serve {M} experts and a communication set of {size} rows; choose fewer experts."
         )
-    return np.sort(rng.choice(n, size, replace=False))
+    return size

@@ -1,0 +1,336 @@
+"""The fitted experts on a cluster: contiguous groups of them, each the result of a task.
+
+    group g ──ask──► said ─┐
+                           ├─ collect ──► moments ─┬─ pack (h → g) ─┐
+    group h ──ask──► said ─┘                       └─ covary (g) ◄──┘──► assemble ──► moments with R
+
+A group answers where its rows are, and keeps its factors there. Pairs of experts are computed in the
+group of the first of the two; of the second, its rows and its weights for the queries that ask both
+travel there, nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from gpexperts.cluster import tasks
+from gpexperts.engines.dask import DaskEngine
+from gpexperts.exceptions import ClusterError
+from gpexperts.experts.kernels import Covariance
+from gpexperts.experts.local import Experts
+from gpexperts.moments import ExpertMoments
+
+__all__ = ["ClusterExperts", "factor_budget"]
+
+GROUPS_PER_SLOT = 3
+"""Groups for every thread of a worker: enough to even out the work."""
+GROUP_BYTES = 64 * 1024**2
+"""A group holds at most this many bytes of rows: groups must be cheap to move and to build again."""
+FACTOR_SHARE = 0.3
+"""Share of a worker's memory that may be taken by factors, where the user sets no budget."""
+
+
+class ClusterExperts:
+    """Experts whose rows and factors live on the workers of a cluster; asked like :class:`Experts`.
+
+    Parameters
+    ----------
+    engine : DaskEngine
+    groups : list of Delayed
+        Each stands for an `Experts`, in the order of their numbers.
+    firsts : ndarray of shape (G + 1,)
+        Group g holds experts ``firsts[g]`` to ``firsts[g + 1] − 1``.
+    offsets : ndarray of shape (M + 1,)
+        Expert i owns rows ``offsets[i]:offsets[i + 1]`` of the whole.
+    covariance : Covariance
+    n_outputs : int
+    shared : tuple of ndarray or None
+        GRBCM's communication set.
+    communication : Delayed or None
+        Stands for the group of the communication expert.
+    sample : tuple of ndarray
+        Inputs (k, d) and experts (k,) of some or all rows, sorted by expert, for selectors to learn from.
+    """
+
+    def __init__(
+        self,
+        engine: DaskEngine,
+        groups: Sequence[Any],
+        firsts: np.ndarray,
+        offsets: np.ndarray,
+        covariance: Covariance,
+        *,
+        n_outputs: int,
+        shared: tuple[np.ndarray, np.ndarray] | None = None,
+        communication: Any = None,
+        sample: tuple[np.ndarray, np.ndarray],
+    ) -> None:
+        self.engine = engine
+        self.groups, self.firsts, self.offsets = list(groups), firsts, offsets
+        self.covariance = covariance
+        self.n_outputs = n_outputs
+        self.shared, self.communication = shared, communication
+        self.sample = sample
+        self.jitter: dict[int, float] = {}
+        self.travelled = 0
+
+    @classmethod
+    def placed(cls, engine: DaskEngine, experts: Experts) -> ClusterExperts:
+        """Bring experts of this process to the cluster."""
+        firsts = _even_groups(experts, GROUPS_PER_SLOT * engine.n_workers)
+        budget = factor_budget(engine, experts.factor_budget, len(firsts) - 1)
+        work = [
+            engine.task(f"experts {a}..{b - 1}", _group, *_slice(experts, a, b), experts.shared, budget, a)
+            for a, b in pairwise(firsts)
+        ]
+        communication = None
+        if experts.shared is not None:
+            M = experts.n_experts
+            communication = engine.task(
+                "communication expert", _group, *_slice(experts, M, M), experts.shared, budget, M
+            )
+            work.append(communication)
+        kept = engine.persist(work)
+        return cls(
+            engine,
+            kept[: len(firsts) - 1],
+            firsts,
+            experts.offsets,
+            experts.covariance,
+            n_outputs=experts.n_outputs,
+            shared=experts.shared,
+            communication=kept[-1] if communication is not None else None,
+            sample=experts.sample,
+        )
+
+    def to_local(self, factor_budget: int) -> Experts:
+        """Bring all rows to this process."""
+        parts = self.engine.compute(
+            [
+                self.engine.task(f"rows of experts {a}..{b - 1}", _rows_of, group)
+                for group, (a, b) in zip(self.groups, pairwise(self.firsts), strict=True)
+            ]
+        )
+        X, y = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+        local = Experts(X, y, self.offsets, self.covariance, shared=self.shared, factor_budget=factor_budget)
+        local.jitter = dict(self.jitter)
+        return local
+
+    # --------------------------------------------------------------------------------------- rows
+
+    @property
+    def n_experts(self) -> int:
+        """M; the communication expert does not count."""
+        return len(self.offsets) - 1
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """Rows each expert owns, shared ones not counted, shape (M,)."""
+        return np.diff(self.offsets)
+
+    def size(self, i: int) -> int:
+        """m_i, shared rows included."""
+        return int(self.offsets[i + 1] - self.offsets[i]) + (
+            0 if self.shared is None else len(self.shared[0])
+        )
+
+    def _rows_by_group(self, rows: np.ndarray) -> list[np.ndarray]:
+        """Ascending positions in the whole ↦ positions in each group."""
+        starts = self.offsets[self.firsts]
+        return [rows[(rows >= a) & (rows < b)] - a for a, b in pairwise(starts)]
+
+    def take(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Inputs and targets at some ascending positions, in the experts' order."""
+        wanted = [
+            self.engine.task(f"rows of group {g}", Experts.take, group, mine)
+            for g, (group, mine) in enumerate(zip(self.groups, self._rows_by_group(rows), strict=True))
+            if len(mine)
+        ]
+        X, y = zip(*self.engine.compute(wanted), strict=True)
+        return np.concatenate(X), np.concatenate(y)
+
+    def without(self, rows: np.ndarray) -> ClusterExperts:
+        """The experts as they would be had they never seen some of their own rows, ascending positions."""
+        kept = np.ones(int(self.offsets[-1]), dtype=bool)
+        kept[rows] = False
+        groups = [
+            self.engine.task(f"group {g} without rows", Experts.without, group, mine) if len(mine) else group
+            for g, (group, mine) in enumerate(zip(self.groups, self._rows_by_group(rows), strict=True))
+        ]
+        return ClusterExperts(
+            self.engine,
+            self.engine.persist(groups),
+            self.firsts,
+            np.concatenate([[0], np.cumsum(kept)])[self.offsets],
+            self.covariance,
+            n_outputs=self.n_outputs,
+            shared=self.shared,
+            communication=self.communication,
+            sample=self.sample,
+        )
+
+    # ------------------------------------------------------------------------------------ answers
+
+    def gather(
+        self,
+        X: np.ndarray,
+        index: np.ndarray,
+        *,
+        covariance: bool,
+        communication: bool = False,
+        prune: float = 0.0,
+        variance: bool = True,
+    ) -> ExpertMoments:
+        """As :func:`gpexperts.prediction.gather_moments`, on the cluster."""
+        queries = self.engine.task("queries", _both, X, index)
+        X_there, index_there = (self.engine.task("queries", _item, queries, k) for k in (0, 1))
+        graph = self.graph(
+            X_there,
+            index_there,
+            asked=np.unique(index[index >= 0]),
+            pairs=self._pairs_of_groups(index) if covariance else None,
+            communication=communication,
+            prune=prune,
+            variance=variance,
+        )
+        try:
+            (gathered,) = self.engine.compute([graph])
+        except ClusterError as error:
+            if error.deadly:
+                self._name_the_culprit(np.unique(index[index >= 0]), error)
+            raise
+        self.jitter.update(gathered.jitter)
+        self.travelled += gathered.travelled
+        return gathered.moments
+
+    def _name_the_culprit(self, asked: np.ndarray, error: ClusterError) -> None:
+        """Raise an error that names the expert whose matrix ends workers, if there is one."""
+        for i in asked.tolist():
+            g = int(np.searchsorted(self.firsts, i, side="right")) - 1
+            if f"experts {self.firsts[g]}..{self.firsts[g + 1] - 1}'" not in str(error):
+                continue
+            try:
+                self.engine.compute([self.engine.task(f"expert {i}", tasks.factorised, self.groups[g], i)])
+            except ClusterError as named:
+                if named.deadly:
+                    raise named from error
+
+    def graph(
+        self,
+        X: Any,
+        index: Any,
+        *,
+        asked: np.ndarray,
+        pairs: set[tuple[int, int]] | None,
+        communication: bool,
+        prune: float,
+        variance: bool = True,
+    ) -> Any:
+        """The work that turns queries and their index into a `Gathered`.
+
+        Parameters
+        ----------
+        X, index : Delayed
+            Queries (n, d) and the experts they ask (n, K).
+        asked : ndarray of int
+            Experts that may be asked.
+        pairs : set of (int, int) or None
+            Groups (g, h), g ≤ h, of which experts may be asked together; None where R is not wanted.
+        communication, prune, variance
+            As in :func:`gpexperts.prediction.gather_moments`.
+        """
+        task = self.engine.task
+        name = {g: f"experts {a}..{b - 1}" for g, (a, b) in enumerate(pairwise(self.firsts))}
+        involved = np.unique(np.searchsorted(self.firsts, asked, side="right") - 1).tolist()
+        replies = {
+            g: task(f"answers of {name[g]}", tasks.ask, self.groups[g], X, index, variance, pairs is not None)
+            for g in involved
+        }
+        said = [task(f"answers of {name[g]}", tasks.said_of, replies[g], index) for g in involved]
+        common = None
+        if communication:
+            common = task(
+                "answers of the communication expert", tasks.ask_communication, self.communication, X
+            )
+        gathered = task(
+            "moments", tasks.collect, self.covariance, self.n_outputs, prune, X, index, said, common
+        )
+        if pairs is None:
+            return gathered
+        parts = []
+        for g in involved:
+            parcels = [
+                task(
+                    f"weights of {name[h]}", tasks.pack,
+                    self.groups[h], replies[h], gathered, int(self.firsts[g]), int(self.firsts[g + 1]),
+                )
+                for h in involved
+                if h > g and (g, h) in pairs
+            ]  # fmt: skip
+            parts.append(
+                task(f"covariances of {name[g]}", tasks.covary, self.groups[g], replies[g], gathered, parcels)
+            )
+        return task("moments", tasks.assemble, gathered, parts)
+
+    def _pairs_of_groups(self, index: np.ndarray) -> set[tuple[int, int]]:
+        group = np.searchsorted(self.firsts, index, side="right") - 1
+        group[index < 0] = -1
+        found = set()
+        for row in np.unique(np.sort(group, axis=1), axis=0):
+            members = sorted(set(row[row >= 0].tolist()))
+            found |= {(g, h) for k, g in enumerate(members) for h in members[k:]}
+        return found
+
+
+def factor_budget(engine: DaskEngine, wanted: int | None, n_groups: int) -> int:
+    """Bytes that the factors of one group may take on its worker."""
+    memory = engine.worker_memory
+    per_worker = wanted if memory is None else int(FACTOR_SHARE * memory)
+    if per_worker is None:
+        per_worker = 1024**3
+    groups_per_worker = -(-n_groups // max(1, len(engine.client.nthreads())))
+    return max(1, per_worker // groups_per_worker)
+
+
+def _even_groups(experts: Experts, n_groups: int) -> np.ndarray:
+    """Borders of contiguous groups of about equal cost, (G + 1,)."""
+    cost = np.concatenate([[0.0], np.cumsum(experts.sizes.astype(float) ** 2)])
+    n_groups = max(n_groups, -(-(experts.X.nbytes + experts.y.nbytes) // GROUP_BYTES))
+    borders = np.searchsorted(cost, np.linspace(0.0, cost[-1], n_groups + 1))
+    borders[0], borders[-1] = 0, experts.n_experts
+    return np.unique(borders)
+
+
+def _slice(experts: Experts, a: int, b: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, Covariance]:
+    """Rows of experts a … b − 1, as copies that do not drag the whole array along."""
+    start, stop = experts.offsets[a], experts.offsets[b]
+    offsets = experts.offsets[a : b + 1] - start
+    return experts.X[start:stop].copy(), experts.y[start:stop].copy(), offsets, experts.covariance
+
+
+def _group(
+    X: np.ndarray,
+    y: np.ndarray,
+    offsets: np.ndarray,
+    covariance: Covariance,
+    shared: tuple[np.ndarray, np.ndarray] | None,
+    budget: int,
+    first: int,
+) -> Experts:
+    return Experts(X, y, offsets, covariance, shared=shared, factor_budget=budget, first=first)
+
+
+def _rows_of(experts: Experts) -> tuple[np.ndarray, np.ndarray]:
+    return experts.X, experts.y
+
+
+def _both(X: np.ndarray, index: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    return X, index
+
+
+def _item(values: tuple[Any, ...], k: int) -> Any:
+    return values[k]

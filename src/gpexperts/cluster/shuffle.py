@@ -1,0 +1,178 @@
+"""From blocks of rows to groups of experts.
+
+A sample says how space is cut into groups, each of some ten thousand rows. Every block is split along
+these cuts, what belongs to one group meets in one task, and there it is cut into the parts of its experts
+by the partitioner itself, on all of the group's rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.spatial import cKDTree
+
+from gpexperts.cluster.inputs import Block, chosen_rows
+from gpexperts.engines.dask import DaskEngine
+from gpexperts.experts.kernels import Covariance
+from gpexperts.experts.local import Experts
+from gpexperts.experts.training import Block as TrainingBlock
+from gpexperts.partition.balanced import BalancedPartitioner
+from gpexperts.partition.base import Partitioner, centroids_of, compact
+from gpexperts.partition.random import RandomPartitioner
+from gpexperts.standardize import Standardizer
+
+__all__ = ["Cut", "Parts", "apportioned", "cut_group", "founded", "parts_meta", "shuffled", "training_blocks"]
+
+
+class Parts(NamedTuple):
+    """The rows of a group, sorted by expert, in the units the kernel sees."""
+
+    X: np.ndarray
+    y: np.ndarray
+    offsets: np.ndarray
+
+    def __sizeof__(self) -> int:
+        return int(self.X.nbytes + self.y.nbytes)
+
+
+class Cut(NamedTuple):
+    """How rows find their group: the nearest of some places, or chance."""
+
+    x_scale: Standardizer
+    y_scale: Standardizer
+    metric: np.ndarray
+    """(d,) what counts as 1 in each standardised input."""
+    places: np.ndarray | None
+    """(G, d) in that metric; None where groups are dealt at random."""
+    n_groups: int
+
+    @classmethod
+    def of_sample(
+        cls,
+        Z: np.ndarray,
+        partitioner: Partitioner,
+        n_groups: int,
+        random_state: np.random.RandomState,
+        *,
+        x_scale: Standardizer,
+        y_scale: Standardizer,
+        metric: np.ndarray,
+    ) -> Cut:
+        """Learn groups of equal size from a sample Z (k, d), in the metric."""
+        if isinstance(partitioner, RandomPartitioner) or n_groups == 1:
+            return cls(x_scale, y_scale, metric, None, n_groups)
+        labels = compact(BalancedPartitioner().partition(Z, n_groups, random_state))
+        order = np.argsort(labels, kind="stable")
+        offsets = np.concatenate([[0], np.cumsum(np.bincount(labels))])
+        places = centroids_of(Z[order], offsets)
+        return cls(x_scale, y_scale, metric, places, len(places))
+
+    def route(self, X: np.ndarray, seed: int) -> np.ndarray:
+        """Group of every standardised row."""
+        if self.places is None:
+            return np.random.RandomState(seed).randint(self.n_groups, size=len(X))
+        _, group = cKDTree(self.places).query(X / self.metric)
+        return np.asarray(group)
+
+
+def _split(block: Block, cut: Cut, seed: int, left_out: tuple[int, int]) -> list[Block]:
+    """A block's rows by group; `left_out` are the number and seed of the rows that all experts share."""
+    X, y = cut.x_scale.transform(block[0]), cut.y_scale.transform(block[1])
+    if left_out[0]:
+        kept = np.ones(len(X), dtype=bool)
+        kept[chosen_rows(len(X), *left_out)] = False
+        X, y = X[kept], y[kept]
+    group = cut.route(X, seed)
+    return [(X[rows], y[rows]) for rows in (np.flatnonzero(group == g) for g in range(cut.n_groups))]
+
+
+def _lengths(split: list[Block]) -> np.ndarray:
+    return np.array([len(X) for X, _ in split])
+
+
+def _one(split: list[Block], g: int) -> Block:
+    return split[g]
+
+
+def cut_group(
+    blocks: Sequence[Block], n_parts: int, partitioner: Partitioner, metric: np.ndarray, seed: int
+) -> Parts:
+    """Bring the rows of a group together and cut them into the parts of its experts."""
+    X, y = (np.concatenate(arrays) for arrays in zip(*blocks, strict=True))
+    labels = np.zeros(len(X), dtype=np.int64)
+    if n_parts > 1:
+        labels = compact(partitioner.partition(X / metric, n_parts, np.random.RandomState(seed)))
+    order = np.argsort(labels, kind="stable")
+    return Parts(X[order], y[order], np.concatenate([[0], np.cumsum(np.bincount(labels))]))
+
+
+def apportioned(total: int, sizes: np.ndarray) -> np.ndarray:
+    """Deal `total` parts to groups by their rows: at least one each, none more than its rows.
+
+    Empty groups get none.
+    """
+    number = np.clip(np.floor(total * (sizes / sizes.sum())).astype(np.int64), np.minimum(sizes, 1), sizes)
+    for _ in range(total - int(number.sum())):
+        room = number < sizes
+        if not room.any():
+            break
+        # The next part goes where parts are largest (D'Hondt's rule).
+        number[np.argmax(np.where(room, sizes / np.maximum(number, 1), -1.0))] += 1
+    return number
+
+
+def shuffled(
+    engine: DaskEngine,
+    blocks: Sequence[Any],
+    cut: Cut,
+    n_experts: int,
+    partitioner: Partitioner,
+    random_state: np.random.RandomState,
+    left_out: Sequence[tuple[int, int]],
+) -> list[Any]:
+    """Bring the rows of every group together; returns Delayed `Parts`, kept on the workers."""
+    seeds = random_state.randint(np.iinfo(np.int32).max, size=(len(blocks) + cut.n_groups))
+    splits = engine.persist(
+        [
+            engine.task(f"split of block {b}", _split, block, cut, int(seeds[b]), left_out[b])
+            for b, block in enumerate(blocks)
+        ]
+    )
+    sizes = np.sum(engine.compute([engine.task("sizes", _lengths, split) for split in splits]), axis=0)
+    groups = []
+    for g, n_parts in enumerate(apportioned(n_experts, sizes)):
+        if n_parts:
+            pieces = [engine.task(f"rows of group {g}", _one, split, g) for split in splits]
+            seed = int(seeds[len(blocks) + g])
+            groups.append(
+                engine.task(
+                    f"parts of group {g}", cut_group, pieces, int(n_parts), partitioner, cut.metric, seed
+                )
+            )
+    return engine.persist(groups)
+
+
+def parts_meta(parts: Parts) -> tuple[np.ndarray, np.ndarray]:
+    """Sizes (M_g,) and centroids (M_g, d) of the parts of a group."""
+    return np.diff(parts.offsets), centroids_of(parts.X, parts.offsets)
+
+
+def training_blocks(parts: Parts, teaches: Any) -> list[TrainingBlock]:
+    """The parts of a group as blocks to train on."""
+    return [
+        TrainingBlock(parts.X[a:b], parts.y[a:b, teaches])
+        for a, b in zip(parts.offsets[:-1], parts.offsets[1:], strict=True)
+    ]
+
+
+def founded(parts: Parts, covariance: Covariance, shared: Block | None, budget: int, first: int) -> Experts:
+    """The experts of a group."""
+    return Experts(*parts, covariance, shared=shared, factor_budget=budget, first=first)
+
+
+def labelled_sample(parts: Parts, first: int, k: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Inputs and experts of k rows of a group."""
+    rows = chosen_rows(len(parts.X), k, seed)
+    return parts.X[rows], first + np.searchsorted(parts.offsets, rows, side="right") - 1

@@ -1,0 +1,330 @@
+"""A Dask cluster: the same pieces of work, on workers that may be on other machines and may die.
+
+Everything on the cluster is the result of a pure task: a slice of data and what is computed from it.
+What a dead worker held, Dask computes again elsewhere. No wait is endless: one that sees no worker, or
+no progress, for too long ends with an error that names the work.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+
+from gpexperts.engines.base import Engine, Held, Item, Result
+from gpexperts.engines.threads import blas_threads, usable_workers
+from gpexperts.exceptions import ClusterError, MissingExtraError
+
+__all__ = ["DaskEngine", "HeldOnCluster", "engine_for", "is_collection", "portable"]
+
+TASKS_PER_SLOT = 2
+"""Tasks of one step for every thread of a worker: enough to even out, few enough to cost nothing."""
+_POLL = 1.0
+_clients: dict[str, Any] = {}
+"""Clients this module opened, by address, so that each address is connected to once."""
+
+
+class DaskEngine(Engine):
+    """Run pieces of work on the workers of a Dask cluster.
+
+    It holds no connection, only where to find one, so that it can be copied, pickled and searched over.
+
+    Parameters
+    ----------
+    address : str or None
+        The scheduler's address, or the path of a scheduler file; None is the current client, or a new
+        cluster of this machine's cores if there is none.
+    patience : float
+        Seconds to wait for a worker to come where there is none.
+    stall_limit : float
+        Seconds without a single finished piece of work after which a wait is given up.
+    """
+
+    def __init__(
+        self, address: str | None = None, *, patience: float = 60.0, stall_limit: float = 3600.0
+    ) -> None:
+        self.address = address
+        self.patience = patience
+        self.stall_limit = stall_limit
+
+    def __repr__(self) -> str:
+        return f"DaskEngine({self.address!r})"
+
+    @property
+    def client(self) -> Any:
+        """The client to talk to: the current one, one that was opened before, or a new one."""
+        distributed = _distributed()
+        with suppress(ValueError):
+            current = distributed.Client.current()
+            if self.address is None or self.address == _address(current):
+                return current
+        if self.address is not None:
+            client = _clients.get(self.address)
+            if client is None or client.status != "running":
+                try:
+                    client = distributed.Client(
+                        **{"scheduler_file" if self.address.endswith(".json") else "address": self.address},
+                        set_as_default=False,
+                        timeout=self.patience,
+                    )
+                except OSError as error:
+                    raise ClusterError(
+                        f"No Dask scheduler answers at {self.address} within {self.patience:g} s. "
+                        "Start one with `dask scheduler`, or correct the address."
+                    ) from error
+                _clients[self.address] = client
+            return client
+        cluster = distributed.LocalCluster(
+            n_workers=usable_workers(None), threads_per_worker=1, dashboard_address=":0"
+        )
+        client = distributed.Client(cluster)
+        print(
+            f"[gpexperts] engine='dask' found no current Dask client: started a LocalCluster of "
+            f"{len(cluster.workers)} workers at {cluster.scheduler_address}.",
+            file=sys.stderr,
+        )
+        return client
+
+    @property
+    def n_workers(self) -> int:
+        return max(1, sum(self.client.nthreads().values()))
+
+    @property
+    def worker_memory(self) -> int | None:
+        """Bytes that the smallest worker may use; None where no limit is known."""
+        info = self.client.scheduler_info(n_workers=-1)["workers"].values()
+        limits = [worker["memory_limit"] for worker in info if worker["memory_limit"]]
+        return min(limits, default=None)
+
+    # ------------------------------------------------------------------------------------- tasks
+
+    def task(self, name: str, function: Callable[..., Any], *arguments: Any) -> Any:
+        """A piece of work to be done on a worker, as a Delayed; `name` says what in errors."""
+        from dask.delayed import delayed
+
+        return delayed(_on_one_blas_thread)(
+            function, *arguments, dask_key_name=f"gpexperts {name}-{uuid.uuid4().hex}"
+        )
+
+    def persist(self, tasks: Sequence[Any]) -> list[Any]:
+        """Do the work and keep the results on the workers; returns Delayed that stand for them."""
+        client = self.client
+        with client.as_current(), _large_graphs():
+            return list(client.persist(list(tasks), optimize_graph=False))
+
+    def compute(self, tasks: Sequence[Any]) -> list[Any]:
+        """Do the work and return the results, in the order of the tasks."""
+        if not tasks:
+            return []
+        client = self.client
+        with client.as_current():
+            with _large_graphs():
+                futures = client.compute(list(tasks), optimize_graph=False)
+            try:
+                self._wait(client, futures)
+                return [self._result(future) for future in futures]
+            except BaseException:
+                client.cancel(futures, reason="the caller gave up")
+                raise
+
+    def _wait(self, client: Any, futures: list[Any]) -> None:
+        distributed = _distributed()
+        progress = worker_seen = time.monotonic()
+        pending = futures
+        while pending:
+            try:
+                distributed.wait(pending, timeout=_POLL, return_when="FIRST_COMPLETED")
+                progress = time.monotonic()
+            except TimeoutError:
+                now = time.monotonic()
+                if _has_workers(client):
+                    worker_seen = now
+                elif now - worker_seen > self.patience:
+                    raise ClusterError(
+                        f"The cluster has had no worker for {self.patience:g} s while {_names(pending)} "
+                        "waited. Start workers with `dask worker ADDRESS` and call again."
+                    ) from None
+                if now - progress > self.stall_limit:
+                    raise ClusterError(
+                        f"No piece of work was finished for {self.stall_limit:g} s; waiting for "
+                        f"{_names(pending)}. Raise stall_limit of DaskEngine if it takes that long."
+                    ) from None
+            except distributed.client.FutureCancelledError:
+                pass  # `_result` says so by name
+            pending = [future for future in pending if not future.done()]
+
+    def _result(self, future: Any) -> Any:
+        distributed = _distributed()
+        try:
+            return future.result(timeout=self.stall_limit)
+        except distributed.KilledWorker as error:
+            failure = ClusterError(
+                f"The work {_names([error.task])} ended {error.allowed_failures + 1} workers in a row. "
+                "If they ran out of memory, give workers more or choose a smaller expert_size; their logs "
+                "tell."
+            )
+            failure.deadly = True
+            raise failure from error
+        except (distributed.client.FutureCancelledError, OSError) as error:
+            if isinstance(error, OSError) and future.status == "error":
+                raise  # the work itself raised it
+            raise ClusterError(
+                f"The scheduler was lost while {_names([future])} was under way. Start it again and call "
+                "again; with checkpoint=PATH a fit continues at its last step."
+            ) from error
+
+    # ---------------------------------------------------------------------------------- contract
+
+    def map(
+        self,
+        function: Callable[[Item], Result],
+        items: Sequence[Item],
+        costs: Sequence[float] | None = None,
+    ) -> list[Result]:
+        costs = [1.0] * len(items) if costs is None else costs
+        batches = balanced_batches(costs, TASKS_PER_SLOT * self.n_workers)
+        tasks = [
+            self.task(f"items {min(batch)}..{max(batch)}", _map_all, function, [items[i] for i in batch])
+            for batch in batches
+        ]
+        return in_order(batches, self.compute(tasks))
+
+    def hold(self, items: Sequence[Item], costs: Sequence[float]) -> Held[Item]:
+        batches = balanced_batches(costs, TASKS_PER_SLOT * self.n_workers)
+        tasks = [
+            self.task(f"training blocks {min(batch)}..{max(batch)}", list, [items[i] for i in batch])
+            for batch in batches
+        ]
+        return HeldOnCluster(self, batches, self.persist(tasks))
+
+    def place(self, experts: Any) -> Any:
+        from gpexperts.cluster.experts import ClusterExperts
+
+        return ClusterExperts.placed(self, experts)
+
+
+class HeldOnCluster(Held[Item]):
+    """Batches of items that live on the cluster.
+
+    Parameters
+    ----------
+    engine : DaskEngine
+    batches : list of list of int
+        Positions of the items of each batch.
+    lists : list of Delayed
+        The items of each batch, as a list.
+    """
+
+    def __init__(self, engine: DaskEngine, batches: Sequence[Sequence[int]], lists: Sequence[Any]) -> None:
+        self._engine, self._batches, self._lists = engine, batches, lists
+
+    def map(self, function: Callable[[Item, Any], Result], argument: Any) -> list[Result]:
+        tasks = [
+            self._engine.task(
+                f"likelihood of blocks {min(batch)}..{max(batch)}", _map_with, function, items, argument
+            )
+            for batch, items in zip(self._batches, self._lists, strict=True)
+        ]
+        return in_order(self._batches, self._engine.compute(tasks))
+
+
+def balanced_batches(costs: Sequence[float], n_batches: int) -> list[list[int]]:
+    """Deal positions to at most `n_batches` batches of about equal cost, none of them empty."""
+    n_batches = min(n_batches, len(costs))
+    batches: list[list[int]] = [[] for _ in range(n_batches)]
+    load = np.zeros(n_batches)
+    for position in np.argsort(-np.asarray(costs, dtype=float), kind="stable"):
+        lightest = int(np.argmin(load))
+        batches[lightest].append(int(position))
+        load[lightest] += max(costs[position], 1e-300)
+    return [sorted(batch) for batch in batches]
+
+
+def in_order(batches: Sequence[Sequence[int]], results: Sequence[Sequence[Result]]) -> list[Result]:
+    """Undo `balanced_batches`: one result per position."""
+    placed = {
+        position: result
+        for batch, values in zip(batches, results, strict=True)
+        for position, result in zip(batch, values, strict=True)
+    }
+    return [placed[position] for position in range(len(placed))]
+
+
+def _on_one_blas_thread(function: Callable[..., Result], *arguments: Any) -> Result:
+    with blas_threads(1):
+        return function(*arguments)
+
+
+def _map_all(function: Callable[[Item], Result], items: list[Item]) -> list[Result]:
+    return [function(item) for item in items]
+
+
+def _map_with(function: Callable[[Item, Any], Result], items: list[Item], argument: Any) -> list[Result]:
+    return [function(item, argument) for item in items]
+
+
+# ----------------------------------------------------------------------------------- finding clients
+
+
+def portable(engine: Any) -> Any:
+    """Return what can stand for `engine` in an estimator's parameters: a Client cannot be copied."""
+    if type(engine).__module__.partition(".")[0] == "distributed" and hasattr(engine, "scheduler"):
+        address = _address(engine)
+        _clients[address] = engine
+        return DaskEngine(address)
+    return engine
+
+
+def is_collection(X: Any) -> bool:
+    """Whether X is a dask array or frame; does not import dask."""
+    return type(X).__module__.partition(".")[0] == "dask"
+
+
+def engine_for(setting: str) -> DaskEngine:
+    """Return the engine that ``engine="dask"`` or a scheduler's address stands for."""
+    if setting == "dask":
+        return DaskEngine()
+    if re.fullmatch(r"(tcp|tls|ucx|ws|wss|inproc)://.+|.+\.json", setting):
+        return DaskEngine(setting)
+    raise ValueError(
+        f"engine must be None, 'dask', a scheduler's address such as 'tcp://host:8786', a dask.distributed "
+        f"Client or an Engine, got {setting!r}."
+    )
+
+
+def _distributed() -> Any:
+    try:
+        import distributed
+    except ImportError as error:
+        raise MissingExtraError("engine='dask'", "dask") from error
+    return distributed
+
+
+def _large_graphs() -> Any:
+    """Rows that come from this process are part of their tasks, so that Dask can bring them again."""
+    import dask
+
+    return dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"})
+
+
+def _address(client: Any) -> str:
+    return str(client.scheduler.address)
+
+
+def _has_workers(client: Any) -> bool:
+    try:
+        return bool(client.nthreads())
+    except (OSError, RuntimeError):  # the scheduler is away
+        return False
+
+
+def _names(work: Sequence[Any]) -> str:
+    """What the keys of tasks say, without their tokens."""
+    names = [re.sub(r"^gpexperts |-[0-9a-f]{32}$", "", str(getattr(w, "key", w))) for w in work]
+    return ", ".join(repr(name) for name in names[:3]) + (f" and {len(names) - 3} more" * (len(names) > 3))

@@ -1,0 +1,410 @@
+"""A Dask cluster of real processes: the same answers, and no fault of a worker changes them."""
+
+from __future__ import annotations
+
+import copy
+import multiprocessing
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+
+import dask
+import dask.array as da
+import dask.dataframe as dd
+import distributed
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.gaussian_process.kernels import RBF, WhiteKernel
+from sklearn.model_selection import GridSearchCV
+
+from gpexperts import DistributedGPRegressor
+from gpexperts.cluster import fitting
+from gpexperts.engines.dask import DaskEngine, balanced_batches, engine_for, in_order
+from gpexperts.exceptions import ClusterError
+
+LIMIT = 120
+"""Seconds that any of these tests may take, however busy the machine."""
+
+pytestmark = [
+    # What distributed leaves behind when a cluster of this process closes or a worker was killed.
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+    pytest.mark.filterwarnings("ignore:These hyperparameters ended at a bound"),
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+]
+
+
+def start_cluster(n_workers: int, memory_limit: str = "500MB") -> distributed.LocalCluster:
+    return distributed.LocalCluster(
+        n_workers=n_workers, threads_per_worker=1, memory_limit=memory_limit, dashboard_address=":0"
+    )
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[distributed.Client]:
+    with start_cluster(3) as cluster, distributed.Client(cluster) as client:
+        yield client
+
+
+@pytest.fixture
+def small_samples(monkeypatch) -> None:
+    """Make a few hundred rows as many as a few hundred thousand."""
+    monkeypatch.setattr(fitting, "SAMPLE_ROWS", 300)
+    monkeypatch.setattr(fitting, "GROUP_ROWS", 150)
+
+
+@pytest.fixture(scope="module")
+def data() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-2, 2, size=(500, 2))
+    y = np.sin(2 * X[:, 0]) + X[:, 1] + 0.1 * rng.standard_normal(500)
+    return X, y, rng.uniform(-2.2, 2.2, size=(60, 2))
+
+
+def fixed(**settings) -> DistributedGPRegressor:
+    """Trained by nothing: quick to fit, and rounding has nowhere to grow."""
+    given = {
+        "n_experts": 7,
+        "kernel": 1.0 * RBF([0.5, 0.8]) + WhiteKernel(0.02),
+        "optimizer": None,
+        "random_state": 0,
+    }
+    return DistributedGPRegressor(**(given | settings))
+
+
+def assert_same(ours, theirs, X_new: np.ndarray, scale: float = 1.0) -> None:
+    for a, b in zip(
+        ours.predict(X_new, return_std=True), theirs.predict(X_new, return_std=True), strict=True
+    ):
+        np.testing.assert_allclose(a, b, rtol=0, atol=1e-10 * scale)
+
+
+# ---------------------------------------------------------------------------------- equal answers
+
+
+@pytest.mark.parametrize("selection", ["all", "ggm", "knn", "dnn"])
+@pytest.mark.parametrize("aggregation", ["poe", "gpoe", "bcm", "rbcm", "grbcm", "npae"])
+def test_every_rule_and_selector_answers_as_on_this_machine(client, data, aggregation, selection) -> None:
+    X, y, X_new = data
+    settings = {"aggregation": aggregation, "selection": selection}
+    settings |= {} if selection == "all" else {"n_selected": 3}
+    here = fixed(**settings).fit(X, y)
+    there = fixed(**settings, engine=client).fit(X, y)
+    assert_same(there, here, X_new)
+    np.testing.assert_array_equal(there.select(X_new), here.select(X_new))
+    np.testing.assert_allclose(there.explain(X_new).weight, here.explain(X_new).weight, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("training", ["auto", "full"])
+def test_training_and_automatic_choices_are_the_same(client, data, training) -> None:
+    X, y, X_new = data
+    settings = {"n_experts": 5, "training": training, "kernel": "matern52", "random_state": 0}
+    here = DistributedGPRegressor(**settings).fit(X, y)
+    there = DistributedGPRegressor(**settings, engine="dask").fit(X, y)
+    np.testing.assert_allclose(there.kernel_.theta, here.kernel_.theta, rtol=0, atol=1e-9)
+    assert there._rule() == here._rule()
+    assert_same(there, here, X_new)
+
+
+@pytest.mark.slow
+def test_the_number_of_workers_changes_nothing(client, data) -> None:
+    X, y, X_new = data
+    there = fixed(engine=client).fit(X, y)
+    with start_cluster(1) as cluster, distributed.Client(cluster, set_as_default=False) as alone:
+        assert_same(fixed(engine=alone).fit(X, y), there, X_new)
+
+
+def test_more_workers_than_experts_and_several_outputs(client, data) -> None:
+    X, y, X_new = data
+    Y = np.stack([y, -2 * y + X[:, 0]], axis=1)
+    for n_experts in (1, 2):
+        assert_same(
+            fixed(n_experts=n_experts, engine=client).fit(X, Y), fixed(n_experts=n_experts).fit(X, Y), X_new
+        )
+
+
+def test_two_fits_on_one_client_do_not_disturb_each_other(client, data) -> None:
+    X, y, X_new = data
+    first, second = fixed(engine=client).fit(X, y), fixed(engine=client).fit(X, -y)
+    np.testing.assert_allclose(first.predict(X_new), -second.predict(X_new), rtol=0, atol=1e-10)
+
+
+def test_what_travels_between_experts_is_bounded_and_told(client, data) -> None:
+    X, y, X_new = data
+    model = fixed(engine=client, selection="knn", n_selected=3).fit(X, y)
+    model.predict(X_new)
+    largest = int(model._experts.sizes.max())
+    # Each query sends at most the weights of all its experts, and each expert its rows to each other one.
+    bound = 8 * (len(X_new) * 3 * largest + 7 * 7 * largest * X.shape[1])
+    assert 0 < model._experts.travelled <= bound
+
+
+# -------------------------------------------------------------------------------- dask collections
+
+
+def frame_of(X: np.ndarray, y: np.ndarray | None = None, npartitions: int = 4) -> dd.DataFrame:
+    frame = pd.DataFrame(X, columns=["a", "b"])
+    return dd.from_pandas(frame if y is None else frame.assign(y=y), npartitions=npartitions)
+
+
+def test_small_dask_arrays_give_the_model_of_the_same_rows(client, data) -> None:
+    X, y, X_new = data
+    here = fixed().fit(X, y)
+    there = fixed(engine=client).fit(da.from_array(X, chunks=(130, 1)), da.from_array(y, chunks=200))
+    assert_same(there, here, X_new)
+    np.testing.assert_array_equal(there.labels_, here.labels_)
+
+
+@pytest.mark.parametrize("aggregation", ["npae", "grbcm"])
+@pytest.mark.parametrize("partition", ["auto", "random"])
+def test_shuffled_rows_make_a_good_model_with_lazy_predictions(
+    client, data, small_samples, aggregation, partition
+) -> None:
+    X, y, X_new = data
+    frame = frame_of(X, y)
+    model = fixed(engine=client, aggregation=aggregation, partition=partition)
+    model.fit(frame[["a", "b"]], frame["y"])
+    assert model.n_experts_ == 7
+    shared = 0 if model._experts.shared is None else len(model._experts.shared[0])
+    assert model._experts.sizes.sum() + shared == len(X)
+    truth = np.sin(2 * X_new[:, 0]) + X_new[:, 1]
+    assert np.sqrt(np.mean((model.predict(pd.DataFrame(X_new, columns=["a", "b"])) - truth) ** 2)) < 0.2
+
+    lazy = model.predict(frame_of(X_new, npartitions=3), return_std=True)
+    eager = model.predict(pd.DataFrame(X_new, columns=["a", "b"]), return_std=True)
+    local = model.to_local()
+    assert local.engine is None
+    at_home = local.predict(pd.DataFrame(X_new, columns=["a", "b"]), return_std=True)
+    for a, b, c in zip(lazy, eager, at_home, strict=True):
+        assert isinstance(a, da.Array)
+        np.testing.assert_allclose(a.compute(), b, rtol=0, atol=1e-10)
+        np.testing.assert_allclose(c, b, rtol=0, atol=1e-10)
+
+
+def test_shuffled_parts_are_trained_where_they_are(client, data, small_samples) -> None:
+    X, y, _ = data
+    model = DistributedGPRegressor(
+        n_experts=5, kernel="rbf", training="full", random_state=0, engine=client
+    ).fit(da.from_array(X, chunks=(120, 2)), da.from_array(y, chunks=120))
+    home = model.to_local()
+    parts = np.repeat(np.arange(5), home._experts.sizes)
+    again = DistributedGPRegressor(
+        kernel="rbf", training="full", random_state=0, partition=parts, standardize=False
+    ).fit(home._experts.X, home._experts.y[:, 0])
+    # The start is that of a sample's spread, so that the optimum is the same up to the tolerance.
+    assert again.log_marginal_likelihood_value_ == pytest.approx(
+        model.log_marginal_likelihood_value_, rel=1e-3
+    )
+
+
+def test_an_empty_block_and_the_same_seed(client, data, small_samples) -> None:
+    X, y, X_new = data
+    blocks = [X[:0], X[:200], X[200:200], X[200:]]
+    dX = da.concatenate([da.from_array(b, chunks=(max(1, len(b)), 2)) for b in blocks])
+    dX = da.concatenate([da.from_array(X[:0], chunks=(1, 2)), dX])
+    dy = da.from_array(y, chunks=100)
+    models = [fixed(engine=client).fit(dX, dy) for _ in range(2)]
+    np.testing.assert_array_equal(models[0].predict(X_new), models[1].predict(X_new))
+
+
+def test_bad_blocks_are_named(client, data, small_samples) -> None:
+    X, y, _ = data
+    spoilt = X.copy()
+    spoilt[300, 0] = np.nan
+    with pytest.raises(ValueError, match=r"X \(block 2\) contains NaN"):
+        fixed(engine=client).fit(da.from_array(spoilt, chunks=(120, 2)), da.from_array(y, chunks=120))
+    with pytest.raises(ValueError, match="X has 500 rows and y has 499"):
+        fixed(engine=client).fit(da.from_array(X, chunks=(120, 2)), y[:-1])
+    frame = frame_of(X, y)
+    model = fixed(engine=client).fit(frame[["a", "b"]], frame["y"])
+    with pytest.raises(ValueError, match=r"columns of X are \['b', 'a'\]"):
+        model.predict(frame[["b", "a"]])
+    with pytest.raises(ValueError, match="partition holds labels"):
+        fixed(engine=client, n_experts="auto", partition=np.zeros(500, int)).fit(
+            frame[["a", "b"]], frame["y"]
+        )
+
+
+# ------------------------------------------------------------------------- clients as parameters
+
+
+def test_a_client_as_engine_can_be_cloned_copied_and_pickled(client, data) -> None:
+    X, y, X_new = data
+    model = fixed(engine=client)
+    for twin in (clone(model), copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+        assert twin.engine.address == client.scheduler.address
+    model.set_params(engine=None).set_params(engine=client)
+    assert isinstance(clone(model).engine, DaskEngine)
+    fitted = model.fit(X, y)
+    home = pickle.loads(pickle.dumps(fitted))
+    np.testing.assert_allclose(home.predict(X_new), fitted.predict(X_new), rtol=0, atol=1e-10)
+
+
+def test_grid_search_over_a_client(client, data) -> None:
+    X, y, _ = data
+    search = GridSearchCV(fixed(engine=client), {"n_experts": [2, 3]}, cv=2).fit(X, y)
+    assert search.best_params_["n_experts"] in (2, 3)
+
+
+def test_an_address_finds_its_scheduler_and_a_wrong_one_is_named(client, data) -> None:
+    X, y, X_new = data
+    assert_same(fixed(engine=client.scheduler.address).fit(X, y), fixed().fit(X, y), X_new)
+    with pytest.raises(ClusterError, match=r"No Dask scheduler answers at tcp://127\.0\.0\.1:1 within 1 s"):
+        fixed(engine=DaskEngine("tcp://127.0.0.1:1", patience=1.0)).fit(X, y)
+    with pytest.raises(ValueError, match="'dask', a scheduler's address"):
+        engine_for("spark")
+
+
+def test_batches_are_even_and_come_back_in_order() -> None:
+    costs = np.random.default_rng(0).uniform(1, 10, size=50).tolist()
+    batches = balanced_batches(costs, 4)
+    loads = [sum(costs[i] for i in batch) for batch in batches]
+    assert max(loads) - min(loads) < 10
+    assert in_order(batches, batches) == list(range(50))
+    assert balanced_batches([1.0], 4) == [[0]]
+
+
+def test_workers_use_one_blas_thread(client) -> None:
+    counts = DaskEngine().map(blas_threads_now, range(6))
+    assert set(counts) <= {0, 1}
+
+
+def blas_threads_now(_: int) -> int:
+    from threadpoolctl import ThreadpoolController
+
+    pools = [lib for lib in ThreadpoolController().info() if lib["user_api"] == "blas"]
+    return max((lib["num_threads"] for lib in pools), default=0)
+
+
+# --------------------------------------------------------------------------------------- faults
+
+
+class SlowRBF(RBF):
+    """Takes its time, so that a worker can be killed at work."""
+
+    def __call__(self, X, Y=None, eval_gradient=False):
+        time.sleep(0.05)
+        return super().__call__(X, Y, eval_gradient)
+
+
+class DeadlyRBF(RBF):
+    """Ends the worker that evaluates it at a row with a very large input."""
+
+    def __call__(self, X, Y=None, eval_gradient=False):
+        if multiprocessing.parent_process() is not None and np.max(X) > 50 and Y is None:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().__call__(X, Y, eval_gradient)
+
+
+def kill_worker_at(client: distributed.Client, work: str) -> threading.Thread:
+    """Send SIGKILL to the first worker that is seen at some work."""
+
+    def watch() -> None:
+        until = time.monotonic() + LIMIT
+        while time.monotonic() < until:
+            for address, keys in client.processing().items():
+                if any(work in str(key) for key in keys):
+                    pid = client.run(os.getpid, workers=[address])[address]
+                    os.kill(pid, signal.SIGKILL)
+                    return
+            time.sleep(0.01)
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    return thread
+
+
+@pytest.fixture
+def fragile() -> Iterator[distributed.Client]:
+    """A cluster of its own, to be broken."""
+    with dask.config.set({"distributed.scheduler.allowed-failures": 2}):  # noqa: SIM117
+        with start_cluster(3) as cluster, distributed.Client(cluster, set_as_default=False) as client:
+            yield client
+
+
+def slow(kernel: type[RBF] = SlowRBF, **settings) -> DistributedGPRegressor:
+    kernel = 1.0 * kernel([0.5, 0.8]) + WhiteKernel(0.02)
+    return fixed(**({"kernel": kernel, "partition": "balanced", "selection": "all"} | settings))
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        pytest.param("likelihood", marks=pytest.mark.slow),
+        "answers of experts",
+        pytest.param("covariances of", marks=pytest.mark.slow),
+    ],
+)
+def test_a_killed_worker_changes_nothing(fragile, data, work) -> None:
+    X, y, X_new = data
+    settings = {"optimizer": "lbfgs", "training": "full"} if work == "likelihood" else {}
+    here = slow(RBF, **settings).fit(X, y)
+    killer = kill_worker_at(fragile, work)
+    there = slow(engine=fragile, **settings).fit(X, y)
+    mean = there.predict(X_new)
+    killer.join(LIMIT)
+    assert not killer.is_alive()
+    np.testing.assert_allclose(mean, here.predict(X_new), rtol=0, atol=1e-6 if settings else 1e-10)
+
+
+@pytest.fixture
+def by_hand() -> Iterator[tuple[distributed.Client, list[subprocess.Popen]]]:
+    """A scheduler and three workers started from the command line, whom nobody starts again."""
+    with start_cluster(0) as cluster, distributed.Client(cluster, set_as_default=False) as client:
+        command = [sys.executable, "-m", "distributed.cli.dask_worker", cluster.scheduler_address]
+        command += ["--no-nanny", "--nthreads", "1", "--memory-limit", "500MB", "--no-dashboard"]
+        workers = [subprocess.Popen(command, stderr=subprocess.DEVNULL) for _ in range(3)]
+        try:
+            client.wait_for_workers(3, timeout=LIMIT)
+            yield client, workers
+        finally:
+            for worker in workers:
+                worker.kill()
+                worker.wait(LIMIT)
+
+
+@pytest.mark.slow
+def test_workers_that_leave_for_good_are_done_without(by_hand, data) -> None:
+    client, workers = by_hand
+    X, y, X_new = data
+    there = fixed(engine=client).fit(X, y)
+    before = there.predict(X_new)
+    for worker in workers[:2]:
+        worker.kill()
+    np.testing.assert_allclose(there.predict(X_new), before, rtol=0, atol=1e-10)
+    assert len(client.nthreads()) == 1
+
+
+def test_no_workers_at_all_is_an_error_within_the_limit(by_hand, data) -> None:
+    client, workers = by_hand
+    X, y, X_new = data
+    there = fixed(engine=DaskEngine(client.scheduler.address, patience=3.0)).fit(X, y)
+    for worker in workers:
+        worker.kill()
+    began = time.monotonic()
+    with pytest.raises(ClusterError, match="no worker for 3 s while"):
+        there.predict(X_new)
+    assert time.monotonic() - began < 60
+
+
+@pytest.mark.slow
+def test_work_that_ends_its_worker_is_named_by_expert(fragile, data) -> None:
+    X, y, X_new = data
+    labels = np.arange(len(X)) % 7
+    there = slow(DeadlyRBF, engine=fragile, n_experts="auto", partition=labels, standardize=False)
+    there.fit(X, y)
+    # A row that kills whoever factorises the matrix of its expert, put where expert 3 is.
+    experts = there._experts
+    home = experts.to_local(10**8)
+    home.X[home.offsets[3]] = 60.0
+    there._experts = experts.engine.place(home)
+    began = time.monotonic()
+    with pytest.raises(ClusterError, match=r"'expert 3' ended 3 workers in a row"):
+        there.predict(X_new)
+    assert time.monotonic() - began < LIMIT
