@@ -128,6 +128,15 @@ def fit(
         str | None,
         _option("Where the work runs: threads of this machine by default; dask, or a scheduler's address."),
     ] = None,
+    scheduler: Annotated[
+        str | None, _option("Address of the scheduler for --engine dask, for example tcp://host:8786.")
+    ] = None,
+    checkpoint: Annotated[
+        Path | None,
+        _option(
+            "File that keeps every step of training: a fit that was cut short continues when called again."
+        ),
+    ] = None,
     n_jobs: Annotated[int | None, _option("Threads; by default all usable cores.")] = None,
     random_state: Annotated[
         int | None, _option("Seed: the same seed gives the same model. 0 by default.")
@@ -158,9 +167,10 @@ def fit(
         "aggregation": aggregation,
         "standardize": standardize,
         "memory_budget": memory_budget,
-        "engine": engine,
+        "engine": _engine(engine, scheduler),
         "n_jobs": n_jobs,
         "random_state": random_state,
+        "checkpoint": None if checkpoint is None else str(checkpoint),
     }
     settings = {"random_state": 0, **(read_config(config) if config else {})}
     settings |= {name: value for name, value in given.items() if value is not None}
@@ -178,6 +188,14 @@ def fit(
         f"{len(rows.schema.feature_names)} inputs, {model.n_experts_} expert{'s' * (model.n_experts_ > 1)}.",
         quiet,
     )
+
+
+def _engine(engine: str | None, scheduler: str | None) -> str | None:
+    if scheduler is None:
+        return engine
+    if engine not in (None, "dask"):
+        raise typer.BadParameter(f"--scheduler is for --engine dask, not for --engine {engine}.")
+    return scheduler
 
 
 def _training_rows(
