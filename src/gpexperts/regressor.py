@@ -95,6 +95,10 @@ class DistributedGPRegressor(CallbackSupport, MultiOutputMixin, RegressorMixin, 
     checkpoint : str, path-like or None
         A file that keeps θ after every step of training. Where a fit was cut short, the same fit called
         again continues at its last step; `random_state` must then be an int.
+    share_inputs : bool
+        False is for dask collections whose rows may not be pooled: each block is cut into parts by the
+        worker that loads it, and only likelihoods and their gradients, centroids, means and variances leave
+        that worker. For ``"poe"``, ``"gpoe"``, ``"bcm"`` and ``"rbcm"``, with ``"knn"`` or ``"all"``.
 
     Attributes
     ----------
@@ -149,6 +153,7 @@ class DistributedGPRegressor(CallbackSupport, MultiOutputMixin, RegressorMixin, 
         random_state: Any = None,
         verbose: int = 0,
         checkpoint: str | os.PathLike[str] | None = None,
+        share_inputs: bool = True,
     ) -> None:
         self.n_experts = n_experts
         self.expert_size = expert_size
@@ -167,6 +172,7 @@ class DistributedGPRegressor(CallbackSupport, MultiOutputMixin, RegressorMixin, 
         self.random_state = random_state
         self.verbose = verbose
         self.checkpoint = checkpoint
+        self.share_inputs = share_inputs
 
     # ---------------------------------------------------------------------------------------- fit
 
@@ -188,9 +194,15 @@ class DistributedGPRegressor(CallbackSupport, MultiOutputMixin, RegressorMixin, 
         self.__dict__.pop("table_", None)  # what a model file said of the former training rows
         if is_collection(X) and isinstance(engine := self._engine(), DaskEngine):
             from gpexperts.cluster.fitting import fit_collection
+            from gpexperts.cluster.private import fit_private
 
-            fit_collection(self, X, y, engine)
+            (fit_collection if self.share_inputs else fit_private)(self, X, y, engine)
             return self
+        if not self.share_inputs:
+            raise ValueError(
+                "share_inputs=False is for dask arrays and frames and engine='dask': rows that are in this "
+                "process have been pooled already."
+            )
         X, y = self._validated(X, y)
         self._fit_rows(X, y, self._streams())
         return self
@@ -199,6 +211,14 @@ class DistributedGPRegressor(CallbackSupport, MultiOutputMixin, RegressorMixin, 
         X, y = validate_data(self, X, y, multi_output=True, y_numeric=True, dtype=np.float64, order="C")
         self._y_ndim = y.ndim
         return X, np.asarray(y, dtype=np.float64).reshape(len(y), -1)
+
+    def _set_columns(self, n_features: int, names: list[str] | None, one_output: bool) -> None:
+        """Remember the form of data that this process does not see."""
+        self.n_features_in_ = n_features
+        self.__dict__.pop("feature_names_in_", None)
+        if names is not None:
+            self.feature_names_in_ = np.array(names, dtype=object)
+        self._y_ndim = 1 if one_output else 2
 
     def _streams(self) -> _Streams:
         """Give every random stage its own stream."""
@@ -580,6 +600,10 @@ class DistributedGPRegressor(CallbackSupport, MultiOutputMixin, RegressorMixin, 
 
     def _aggregator(self) -> Aggregator:
         """The rule for the current setting, if the fitted experts can serve it."""
+        if not self.share_inputs:
+            from gpexperts.cluster.private import check_private_settings
+
+            check_private_settings(self)
         aggregator = member(self.aggregation, AGGREGATORS, Aggregator, "aggregation")
         if self._fitted_with_communication != aggregator.needs_communication:
             need, have = ("needs", "without") if aggregator.needs_communication else ("cannot use", "with")
@@ -647,7 +671,8 @@ class DistributedGPRegressor(CallbackSupport, MultiOutputMixin, RegressorMixin, 
             elif labels_are_given(self.partition):
                 given = self.n_experts_
             return Rule(number_selected(self.n_selected, self.n_experts_, given=given))
-        if not selector.varies or self.n_experts_ == 1:
+        # Held-out rows would have to travel to the experts of others.
+        if not selector.varies or self.n_experts_ == 1 or not self.share_inputs:
             return Rule(selector.default_n_selected(self.n_experts_))
         key = _setting_key(self.selection), _setting_key(self.aggregation)
         with self._lock:

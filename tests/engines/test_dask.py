@@ -20,6 +20,7 @@ import distributed
 import numpy as np
 import pandas as pd
 import pytest
+from distributed.client import futures_of
 from sklearn.base import clone
 from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 from sklearn.model_selection import GridSearchCV
@@ -229,6 +230,68 @@ def test_bad_blocks_are_named(client, data, small_samples) -> None:
         fixed(engine=client, n_experts="auto", partition=np.zeros(500, int)).fit(
             frame[["a", "b"]], frame["y"]
         )
+
+
+# ----------------------------------------------------------------------- rows that stay where they are
+
+
+def test_rows_that_may_not_travel_stay_where_they_were_loaded(client, data) -> None:
+    X, y, X_new = data
+    dX, dy = da.from_array(X, chunks=(125, 2)), da.from_array(y, chunks=125)
+    for aggregation in ("poe", "gpoe", "bcm", "rbcm"):
+        settings = {"aggregation": aggregation, "selection": "knn", "n_selected": 2, "n_experts": 4}
+        there = fixed(**settings, share_inputs=False, engine=client).fit(dX, dy)
+        # One expert per block: the model of these rows and these labels.
+        here = fixed(**settings | {"n_experts": "auto"}, partition=np.arange(500) // 125).fit(X, y)
+        assert_same(there, here, X_new)
+    holders = client.who_has(futures_of(there._experts.groups))
+    assert all(len(places) == 1 for places in holders.values())
+    assert not hasattr(there, "labels_")
+    with pytest.raises(ClusterError, match="may not leave their workers"):
+        there.to_local()
+    with pytest.raises(Exception, match="may not leave the worker that loaded them"):
+        DaskEngine().compute(there._experts.groups)
+    with pytest.raises(ValueError, match="covariance of two experts needs the inputs of both"):
+        there.set_params(aggregation="npae").predict(X_new)
+
+
+@pytest.mark.parametrize("training", ["auto", "full"])
+def test_rows_that_stay_are_trained_by_summed_gradients(client, data, training) -> None:
+    X, y, X_new = data
+    frame = frame_of(X, y)
+    model = DistributedGPRegressor(
+        n_experts=6, training=training, kernel="rbf", aggregation="rbcm", share_inputs=False,
+        random_state=0, engine=client,
+    ).fit(frame[["a", "b"]], frame["y"])  # fmt: skip
+    mean = model.predict(frame_of(X_new)).compute()
+    truth = np.sin(2 * X_new[:, 0]) + X_new[:, 1]
+    assert model.n_experts_ == 6
+    assert np.sqrt(np.mean((mean - truth) ** 2)) < 0.25
+
+
+@pytest.mark.parametrize(
+    ("settings", "why"),
+    [
+        ({"aggregation": "npae"}, "needs the inputs of both in one place"),
+        ({"aggregation": "grbcm"}, "communication set is given to every expert"),
+        ({"aggregation": "rbcm", "selection": "dnn"}, "it learns from training rows"),
+        ({"aggregation": "rbcm", "selection": "ggm"}, "it learns from training rows"),
+    ],
+)
+def test_what_needs_pooled_rows_is_refused_with_the_reason(client, data, settings, why) -> None:
+    X, y, _ = data
+    model = fixed(**settings, share_inputs=False, engine=client)
+    with pytest.raises(ValueError, match=why):
+        model.fit(da.from_array(X, chunks=(125, 2)), da.from_array(y, chunks=125))
+
+
+def test_rows_of_this_process_cannot_be_kept_apart(client, data) -> None:
+    X, y, _ = data
+    with pytest.raises(ValueError, match="have been pooled already"):
+        fixed(aggregation="rbcm", share_inputs=False, engine=client).fit(X, y)
+    loaded = da.from_array(X, chunks=(125, 2)).persist()
+    with pytest.raises(ValueError, match="has already been loaded"):
+        fixed(aggregation="rbcm", share_inputs=False, engine=client).fit(loaded, y)
 
 
 # ------------------------------------------------------------------------- clients as parameters

@@ -54,6 +54,8 @@ class ClusterExperts:
         Stands for the group of the communication expert.
     sample : tuple of ndarray
         Inputs (k, d) and experts (k,) of some or all rows, sorted by expert, for selectors to learn from.
+    private : bool
+        Whether rows may not leave their workers.
     """
 
     def __init__(
@@ -68,13 +70,14 @@ class ClusterExperts:
         shared: tuple[np.ndarray, np.ndarray] | None = None,
         communication: Any = None,
         sample: tuple[np.ndarray, np.ndarray],
+        private: bool = False,
     ) -> None:
         self.engine = engine
         self.groups, self.firsts, self.offsets = list(groups), firsts, offsets
         self.covariance = covariance
         self.n_outputs = n_outputs
         self.shared, self.communication = shared, communication
-        self.sample = sample
+        self.sample, self.private = sample, private
         self.jitter: dict[int, float] = {}
         self.travelled = 0
 
@@ -109,6 +112,11 @@ class ClusterExperts:
 
     def to_local(self, factor_budget: int) -> Experts:
         """Bring all rows to this process."""
+        if self.private:
+            raise ClusterError(
+                "This model was fitted with share_inputs=False: its rows may not leave their workers, so "
+                "that it can be neither pickled, saved nor brought home."
+            )
         parts = self.engine.compute(
             [
                 self.engine.task(f"rows of experts {a}..{b - 1}", _rows_of, group)
@@ -246,10 +254,14 @@ class ClusterExperts:
         task = self.engine.task
         name = {g: f"experts {a}..{b - 1}" for g, (a, b) in enumerate(pairwise(self.firsts))}
         involved = np.unique(np.searchsorted(self.firsts, asked, side="right") - 1).tolist()
+        places = self.engine.places(self.groups) if self.private else []
         replies = {
-            g: task(f"answers of {name[g]}", tasks.ask, self.groups[g], X, index, variance, pairs is not None)
+            g: task(
+                f"answers of {name[g]}", tasks.ask, self.groups[g], X, index, variance, pairs is not None,
+                at=places[g] if self.private else None,
+            )
             for g in involved
-        }
+        }  # fmt: skip
         said = [task(f"answers of {name[g]}", tasks.said_of, replies[g], index) for g in involved]
         common = None
         if communication:

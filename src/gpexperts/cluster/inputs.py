@@ -14,10 +14,13 @@ from gpexperts.standardize import Standardizer
 __all__ = [
     "Block",
     "ColumnSummary",
+    "Sealed",
     "Table",
     "checked_block",
+    "checked_rows",
     "combined",
     "lazy_blocks",
+    "paired_blocks",
     "shares",
     "stratified_sample",
 ]
@@ -39,22 +42,40 @@ class Table(NamedTuple):
     @classmethod
     def of(cls, engine: DaskEngine, X: Any, y: Any) -> Table:
         """Read a collection and its targets."""
-        names, lengths, X_blocks = lazy_blocks(X, "X")
-        if not is_collection(y):
-            y = _like(np.asarray(y), lengths)
-        if lengths is not None and hasattr(y, "rechunk"):
-            if y.shape[0] != sum(lengths):
-                raise ValueError(f"X has {sum(lengths)} rows and y has {y.shape[0]}; they must be as many.")
-            y = y.rechunk({0: lengths})
-        _, _, y_blocks = lazy_blocks(y, "y")
-        if len(X_blocks) != len(y_blocks):
-            raise ValueError(
-                f"X has {len(X_blocks)} blocks and y has {len(y_blocks)}; their rows must be cut alike. Take "
-                "both from one frame, or rechunk y."
-            )
-        pairs = enumerate(zip(X_blocks, y_blocks, strict=True))
-        blocks = [engine.task(f"block {b}", _checked, b, of_x, of_y) for b, (of_x, of_y) in pairs]
-        return cls(blocks, names, y.ndim == 1)
+        names, one_output, pairs = paired_blocks(X, y)
+        blocks = [engine.task(f"block {b}", checked_rows, b, *pair) for b, pair in enumerate(pairs)]
+        return cls(blocks, names, one_output)
+
+
+class Sealed:
+    """Blocks not yet loaded, hidden from Dask, so that whoever gets them loads them itself."""
+
+    def __init__(self, *delayed: Any) -> None:
+        self.delayed = delayed
+
+    def load(self) -> tuple[Any, ...]:
+        """Load them, in this thread."""
+        from dask.base import compute
+
+        return tuple(compute(*self.delayed, scheduler="synchronous"))
+
+
+def paired_blocks(X: Any, y: Any) -> tuple[list[str] | None, bool, list[tuple[Any, Any]]]:
+    """Columns of X where it is a frame, whether y has one dimension, and Delayed blocks of both."""
+    names, lengths, X_blocks = lazy_blocks(X, "X")
+    if not is_collection(y):
+        y = _like(np.asarray(y), lengths)
+    if lengths is not None and hasattr(y, "rechunk"):
+        if y.shape[0] != sum(lengths):
+            raise ValueError(f"X has {sum(lengths)} rows and y has {y.shape[0]}; they must be as many.")
+        y = y.rechunk({0: lengths})
+    _, _, y_blocks = lazy_blocks(y, "y")
+    if len(X_blocks) != len(y_blocks):
+        raise ValueError(
+            f"X has {len(X_blocks)} blocks and y has {len(y_blocks)}; their rows must be cut alike. Take "
+            "both from one frame, or rechunk y."
+        )
+    return names, y.ndim == 1, list(zip(X_blocks, y_blocks, strict=True))
 
 
 def lazy_blocks(A: Any, what: str) -> tuple[list[str] | None, tuple[int, ...] | None, list[Any]]:
@@ -88,7 +109,8 @@ def checked_block(number: int, X: Any) -> np.ndarray:
     return check_array(X, dtype=np.float64, order="C", ensure_min_samples=0, input_name=f"X (block {number})")
 
 
-def _checked(number: int, X: Any, y: Any) -> Block:
+def checked_rows(number: int, X: Any, y: Any) -> Block:
+    """Inputs and targets as finite doubles, or an error that names the block."""
     X = checked_block(number, X)
     y = check_array(
         y, dtype=np.float64, ensure_2d=False, ensure_min_samples=0, input_name=f"y (block {number})"

@@ -43,6 +43,8 @@ def predict_collection(
 ) -> Any:
     """Return dask arrays of means, and of standard deviations if wanted; nothing is computed yet.
 
+    Where rows may not leave their workers (``share_inputs=False``) the work is begun at once.
+
     A block of queries becomes one task per group of experts, and one per pair of groups where
     covariances are wanted: choose blocks of some ten thousand rows.
     """
@@ -85,9 +87,11 @@ def predict_collection(
         answer = engine.task(f"predictions {b}", _combined, gathered, plan)
         n = lengths[b] if lengths is not None else np.nan
         shape = (n,) if made.one_output else (n, experts.n_outputs)
+        values = [engine.task(f"predictions {b}", _answer, answer, k, plan) for k in (0, 1)]
+        if experts.private:  # Dask's optimisation of arrays forgets where work must be done
+            values = engine.persist(values)
         for k in (0, 1):
-            value = engine.task(f"predictions {b}", _answer, answer, k, plan)
-            arrays[k].append(da.from_delayed(value, shape=shape, dtype=float))
+            arrays[k].append(da.from_delayed(values[k], shape=shape, dtype=float))
     mean, std = map(da.concatenate, arrays)
     return (mean, std) if return_std else mean
 

@@ -12,7 +12,7 @@ import sys
 import time
 import uuid
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from typing import Any
 
 import numpy as np
@@ -104,13 +104,34 @@ class DaskEngine(Engine):
 
     # ------------------------------------------------------------------------------------- tasks
 
-    def task(self, name: str, function: Callable[..., Any], *arguments: Any) -> Any:
-        """A piece of work to be done on a worker, as a Delayed; `name` says what in errors."""
+    def task(
+        self, name: str, function: Callable[..., Any], *arguments: Any, at: list[str] | None = None
+    ) -> Any:
+        """A piece of work to be done on a worker, as a Delayed; `name` says what in errors.
+
+        `at` are the workers that should do it, while they are there; see `places`.
+        """
+        from dask.base import annotate
         from dask.delayed import delayed
 
-        return delayed(_on_one_blas_thread)(
-            function, *arguments, dask_key_name=f"gpexperts {name}-{uuid.uuid4().hex}"
-        )
+        where = {"workers": at, "allow_other_workers": True}
+        with nullcontext() if at is None else annotate(**where):
+            return delayed(_on_one_blas_thread)(
+                function, *arguments, dask_key_name=f"gpexperts {name}-{uuid.uuid4().hex}"
+            )
+
+    def places(self, kept: Sequence[Any]) -> list[list[str]]:
+        """The workers that hold each of some kept results now, once all are there."""
+        client = self.client
+        futures = [_distributed().client.futures_of(result)[0] for result in kept]
+        with client.as_current():
+            self._wait(client, futures)
+            held = client.who_has(futures)
+        return [sorted(held[future.key]) for future in futures]
+
+    def futures_in(self, *collections: Any) -> list[Any]:
+        """What collections hold on a cluster already."""
+        return [f for c in collections if is_collection(c) for f in _distributed().client.futures_of(c)]
 
     def persist(self, tasks: Sequence[Any]) -> list[Any]:
         """Do the work and keep the results on the workers; returns Delayed that stand for them."""
@@ -219,17 +240,32 @@ class HeldOnCluster(Held[Item]):
         Positions of the items of each batch.
     lists : list of Delayed
         The items of each batch, as a list.
+    pinned : bool
+        Whether the items may not be sent to another worker.
     """
 
-    def __init__(self, engine: DaskEngine, batches: Sequence[Sequence[int]], lists: Sequence[Any]) -> None:
-        self._engine, self._batches, self._lists = engine, batches, lists
+    def __init__(
+        self,
+        engine: DaskEngine,
+        batches: Sequence[Sequence[int]],
+        lists: Sequence[Any],
+        *,
+        pinned: bool = False,
+    ) -> None:
+        self._engine, self._batches, self._lists, self._pinned = engine, batches, lists, pinned
 
     def map(self, function: Callable[[Item, Any], Result], argument: Any) -> list[Result]:
+        places = self._engine.places(self._lists) if self._pinned else [None] * len(self._lists)
         tasks = [
             self._engine.task(
-                f"likelihood of blocks {min(batch)}..{max(batch)}", _map_with, function, items, argument
+                f"likelihood of blocks {min(batch)}..{max(batch)}",
+                _map_with,
+                function,
+                items,
+                argument,
+                at=at,
             )
-            for batch, items in zip(self._batches, self._lists, strict=True)
+            for batch, items, at in zip(self._batches, self._lists, places, strict=True)
         ]
         return in_order(self._batches, self._engine.compute(tasks))
 
