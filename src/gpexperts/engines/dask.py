@@ -322,11 +322,11 @@ def is_collection(X: Any) -> bool:
     return type(X).__module__.partition(".")[0] == "dask"
 
 
-def engine_for(setting: str) -> DaskEngine:
+def engine_for(setting: Any) -> DaskEngine:
     """Return the engine that ``engine="dask"`` or a scheduler's address stands for."""
-    if setting == "dask":
+    if isinstance(setting, str) and setting == "dask":
         return DaskEngine()
-    if re.fullmatch(r"(tcp|tls|ucx|ws|wss|inproc)://.+|.+\.json", setting):
+    if isinstance(setting, str) and re.fullmatch(r"(tcp|tls|ucx|ws|wss|inproc)://.+|.+\.json", setting):
         return DaskEngine(setting)
     raise ValueError(
         f"engine must be None, 'dask', a scheduler's address such as 'tcp://host:8786', a dask.distributed "
