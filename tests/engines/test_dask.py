@@ -25,6 +25,7 @@ from sklearn.base import clone
 from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 from sklearn.model_selection import GridSearchCV
 
+import gpexperts
 from gpexperts import DistributedGPRegressor
 from gpexperts.cluster import fitting
 from gpexperts.engines.dask import DaskEngine, balanced_batches, engine_for, in_order
@@ -322,6 +323,21 @@ def test_an_address_finds_its_scheduler_and_a_wrong_one_is_named(client, data) -
         fixed(engine=DaskEngine("tcp://127.0.0.1:1", patience=1.0)).fit(X, y)
     with pytest.raises(ValueError, match="'dask', a scheduler's address"):
         engine_for("spark")
+
+
+def test_the_command_line_finds_a_scheduler(client, data, tmp_path) -> None:
+    X, y, X_new = data
+    pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "y": y}).to_parquet(tmp_path / "rows.parquet")
+    command = [sys.executable, "-c", "from gpexperts.cli import main; main()", "fit", "rows.parquet"]
+    command += ["-t", "y", "-o", "there.gpx", "--optimizer", "none", "--kernel", "rbf", "--n-experts", "3"]
+    command += ["--engine", "dask", "--scheduler", client.scheduler.address]
+    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, timeout=LIMIT)
+    settings = {"optimizer": None, "kernel": "rbf", "n_experts": 3, "random_state": 0}
+    here = DistributedGPRegressor(**settings).fit(X, y)
+    there = gpexperts.load(tmp_path / "there.gpx")
+    np.testing.assert_allclose(
+        there.predict(pd.DataFrame(X_new, columns=["a", "b"])), here.predict(X_new), rtol=0, atol=1e-10
+    )
 
 
 def test_batches_are_even_and_come_back_in_order() -> None:
