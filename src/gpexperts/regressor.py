@@ -560,7 +560,7 @@ class DistributedGPRegressor(CallbackSupport, MultiOutputMixin, RegressorMixin, 
             aggregator,
             X,
             index,
-            self._engine(),
+            self._asking_engine(),
             budget=self._work_budget,
             prune=rule.prune,
             on_batch=listeners().advance,
@@ -597,6 +597,12 @@ class DistributedGPRegressor(CallbackSupport, MultiOutputMixin, RegressorMixin, 
         if isinstance(self.engine, Engine):
             return self.engine
         return engine_for(self.engine)
+
+    def _asking_engine(self) -> Engine:
+        """Where experts are asked: those of a model that was brought home are asked here."""
+        engine = self._engine()
+        at_home = isinstance(engine, DaskEngine) and isinstance(self._experts, Experts)
+        return ThreadEngine(self.n_jobs) if at_home else engine
 
     def _aggregator(self) -> Aggregator:
         """The rule for the current setting, if the fitted experts can serve it."""
@@ -659,7 +665,9 @@ class DistributedGPRegressor(CallbackSupport, MultiOutputMixin, RegressorMixin, 
 
     def _means(self, X: np.ndarray, index: np.ndarray) -> np.ndarray:
         """Means (n, K, p) of the experts of `index` (n, K); no variance is paid for."""
-        return gather_moments(self._experts, X, index, self._engine(), covariance=False, variance=False).mean
+        return gather_moments(
+            self._experts, X, index, self._asking_engine(), covariance=False, variance=False
+        ).mean
 
     def _rule(self) -> Rule:
         """How many experts a query asks: what the user said, or what held-out rows say."""
@@ -685,7 +693,7 @@ class DistributedGPRegressor(CallbackSupport, MultiOutputMixin, RegressorMixin, 
             self._experts,
             selector.select,
             self._aggregator(),
-            self._engine(),
+            self._asking_engine(),
             budget=self._work_budget,
             random_state=np.random.RandomState(self._rule_seed),
         )
