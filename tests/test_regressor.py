@@ -290,3 +290,22 @@ def test_it_learns_a_function_it_has_not_seen() -> None:
     z = (p.y[250:] - mean) / std
     assert np.mean((p.y[250:] - mean) ** 2) < 0.2 * np.var(p.y[250:])
     assert 0.5 < np.std(z) < 1.6
+
+
+def test_means_alone_come_in_batches_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = random_problem(0)
+    model = fixed_model(problem, partition=np.zeros(len(problem.X), dtype=int))
+    X = np.tile(problem.X_new, (40, 1))
+    whole = model.predict(X)
+    asked: list[int] = []
+    original = regressor.gather_moments
+
+    def watched(experts, X, *args, **settings):
+        asked.append(len(X))
+        return original(experts, X, *args, **settings)
+
+    monkeypatch.setattr(regressor, "gather_moments", watched)
+    monkeypatch.setattr(regressor, "_WORK_BYTES", 100 * 8 * len(problem.X))
+    np.testing.assert_allclose(model.predict(X), whole, rtol=1e-12)
+    assert max(asked) <= 100
+    assert sum(asked) == len(X)

@@ -665,9 +665,15 @@ class DistributedGPRegressor(CallbackSupport, MultiOutputMixin, RegressorMixin, 
 
     def _means(self, X: np.ndarray, index: np.ndarray) -> np.ndarray:
         """Means (n, K, p) of the experts of `index` (n, K); no variance is paid for."""
-        return gather_moments(
-            self._experts, X, index, self._asking_engine(), covariance=False, variance=False
-        ).mean
+        experts, engine = self._experts, self._asking_engine()
+        mean = np.empty((*index.shape, experts.n_outputs))
+        step = max(16, self._work_budget // (8 * int(experts.sizes.max())))
+        for start in range(0, len(X), step):
+            rows = slice(start, start + step)
+            mean[rows] = gather_moments(
+                experts, X[rows], index[rows], engine, covariance=False, variance=False
+            ).mean
+        return mean
 
     def _rule(self) -> Rule:
         """How many experts a query asks: what the user said, or what held-out rows say."""
