@@ -46,7 +46,6 @@ def predict_in_batches(
     *,
     budget: int,
     prune: float = 0.0,
-    max_batch: int | None = None,
     on_batch: Callable[[int], None] | None = None,
 ) -> Iterator[tuple[np.ndarray, ExpertMoments, Prediction]]:
     """Yield (rows, moments, prediction) for batches of queries, until all are answered.
@@ -64,8 +63,6 @@ def predict_in_batches(
         Bytes for the work arrays of a batch.
     prune : float
         As in :func:`gather_moments`.
-    max_batch : int, optional
-        Upper limit of queries per batch.
     on_batch : callable, optional
         Called with the number of queries answered by each batch, for progress reports.
     """
@@ -74,7 +71,6 @@ def predict_in_batches(
         return
     order = np.lexsort(index.T[::-1])
     size = _batch_size(experts, aggregator, X.shape[1], index.shape[1], budget)
-    size = min(size, max_batch or n)
     for start in range(0, n, size):
         rows = order[start : start + size]
         moments = gather_moments(

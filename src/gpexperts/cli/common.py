@@ -16,6 +16,7 @@ from gpexperts.progress import Printing, Several, listeners, listening, only
 
 __all__ = [
     "Debug",
+    "DropMissing",
     "Format",
     "Quiet",
     "Verbose",
@@ -30,6 +31,7 @@ __all__ = [
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")]
 Verbose = Annotated[int, typer.Option("--verbose", "-v", count=True, help="Say more; twice for every step.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
+DropMissing = Annotated[bool, typer.Option("--drop-missing", help="Leave out rows with missing values.")]
 Format = Annotated[
     str | None,
     typer.Option(

@@ -7,7 +7,17 @@ from typing import Annotated, Any
 
 import typer
 
-from gpexperts.cli.common import Debug, Format, Quiet, Verbose, one_bar, print_json, progress, tell
+from gpexperts.cli.common import (
+    Debug,
+    DropMissing,
+    Format,
+    Quiet,
+    Verbose,
+    one_bar,
+    print_json,
+    progress,
+    tell,
+)
 
 __all__ = ["evaluate"]
 
@@ -19,9 +29,7 @@ def evaluate(
         str | None,
         typer.Option(help="The target's column, where its name differs from the training table's."),
     ] = None,
-    drop_missing: Annotated[
-        bool, typer.Option("--drop-missing", help="Leave out rows with missing values.")
-    ] = False,
+    drop_missing: DropMissing = False,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     format: Format = None,
     quiet: Quiet = False,

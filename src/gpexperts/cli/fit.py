@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from gpexperts.cli.common import Debug, Format, Quiet, Verbose, progress, split, tell
+from gpexperts.cli.common import Debug, DropMissing, Format, Quiet, Verbose, progress, split, tell
 
 __all__ = ["fit"]
 
@@ -38,9 +38,7 @@ def fit(
             help="Make an input of every value of these columns (commas), or of all columns of text: auto."
         ),
     ] = None,
-    drop_missing: Annotated[
-        bool, typer.Option("--drop-missing", help="Leave out rows with missing values.")
-    ] = False,
+    drop_missing: DropMissing = False,
     format: Format = None,
     config: Annotated[
         Path | None, typer.Option(help="TOML file with any of the settings below; options overrule it.")

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from gpexperts.cli.common import Debug, Format, Quiet, Verbose, one_bar, progress, split, tell
+from gpexperts.cli.common import Debug, DropMissing, Format, Quiet, Verbose, one_bar, progress, split, tell
 
 __all__ = ["predict"]
 
@@ -21,9 +21,7 @@ def predict(
     explain: Annotated[
         bool, typer.Option("--explain", help="Add the experts asked and the weight each got.")
     ] = False,
-    drop_missing: Annotated[
-        bool, typer.Option("--drop-missing", help="Leave out rows with missing values.")
-    ] = False,
+    drop_missing: DropMissing = False,
     format: Format = None,
     out_format: Annotated[
         str | None, typer.Option(help="Format of OUT where its name does not tell.")

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from gpexperts.cli.common import Debug, Format, Quiet, Verbose, one_bar, progress, tell
+from gpexperts.cli.common import Debug, DropMissing, Format, Quiet, Verbose, one_bar, progress, tell
 
 __all__ = ["report"]
 
@@ -21,9 +21,7 @@ def report(
     target: Annotated[
         str | None, typer.Option(help="The target's column, where its name differs from training.")
     ] = None,
-    drop_missing: Annotated[
-        bool, typer.Option("--drop-missing", help="Leave out rows with missing values.")
-    ] = False,
+    drop_missing: DropMissing = False,
     format: Format = None,
     quiet: Quiet = False,
     verbose: Verbose = 0,
