@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpexperts import DistributedGPRegressor, regressor
+from gpexperts import DistributedGPRegressor, asking, parameters
 from gpexperts.aggregation import AGGREGATORS, NPAE, RBCM
 from gpexperts.engines import ThreadEngine
 from gpexperts.exceptions import RefitRequiredError
@@ -178,7 +178,7 @@ def test_batches_threads_and_budget_change_nothing(data, name: str, monkeypatch)
     variants.append(model.set_params(n_jobs=3).predict(X, return_std=True))
     variants.append(model.set_params(engine=ThreadEngine(2)).predict(X, return_std=True))
     variants.append(model.set_params(memory_budget="1MB").predict(X, return_std=True))
-    monkeypatch.setattr(regressor, "_WORK_BYTES", 1)  # the smallest batches there are
+    monkeypatch.setattr(parameters, "_WORK_BYTES", 1)  # the smallest batches there are
     variants.append(model.predict(X, return_std=True))
     for mean, std in variants:
         np.testing.assert_allclose(mean, expected[0], rtol=0, atol=scale)
@@ -298,14 +298,14 @@ def test_means_alone_come_in_batches_too(monkeypatch: pytest.MonkeyPatch) -> Non
     X = np.tile(problem.X_new, (40, 1))
     whole = model.predict(X)
     asked: list[int] = []
-    original = regressor.gather_moments
+    original = asking.gather_moments
 
     def watched(experts, X, *args, **settings):
         asked.append(len(X))
         return original(experts, X, *args, **settings)
 
-    monkeypatch.setattr(regressor, "gather_moments", watched)
-    monkeypatch.setattr(regressor, "_WORK_BYTES", 100 * 8 * len(problem.X))
+    monkeypatch.setattr(asking, "gather_moments", watched)
+    monkeypatch.setattr(parameters, "_WORK_BYTES", 100 * 8 * len(problem.X))
     np.testing.assert_allclose(model.predict(X), whole, rtol=1e-12)
     assert max(asked) <= 100
     assert sum(asked) == len(X)

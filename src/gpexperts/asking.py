@@ -1,0 +1,214 @@
+"""How a fitted model answers: whom it asks, and what it makes of what they say."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import joblib
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from gpexperts.aggregation import AGGREGATORS, NPAE, Aggregator
+from gpexperts.engines import Engine, ThreadEngine
+from gpexperts.engines.dask import DaskEngine
+from gpexperts.exceptions import RefitRequiredError
+from gpexperts.experts.local import Experts
+from gpexperts.holdout import Rule, learn_rule
+from gpexperts.moments import ExpertMoments, Prediction
+from gpexperts.parameters import Parameters
+from gpexperts.partition.deal import labels_are_given
+from gpexperts.prediction import gather_moments, predict_in_batches
+from gpexperts.progress import listeners
+from gpexperts.selection import SELECTORS, ClassifierSelector, ExpertsView, KNNSelector, Selector
+from gpexperts.selection.base import checked_index
+from gpexperts.settings import member, number_selected
+from gpexperts.standardize import Standardizer
+
+__all__ = ["Asking"]
+
+
+class Asking(Parameters):
+    """The part of the estimator that works on fitted experts.
+
+    Selection and aggregation follow the current settings, so that they can be changed without a refit;
+    what they need to learn is learned once per setting and kept.
+    """
+
+    n_experts_: int
+    choices_: dict[str, Any]
+    repairs_: dict[str, Any]
+    _experts: Any
+    _centroids: np.ndarray
+    _x_scale: Standardizer
+    _y_scale: Standardizer
+    _y_ndim: int
+    _fitted_with_communication: bool
+    _selection_seed: int
+    _rule_seed: int
+    _lock: threading.RLock
+    _fitted_selector: tuple[Any, Selector] | None
+    _learned_rule: tuple[Any, Rule] | None
+
+    def _queries(self, X: Any) -> np.ndarray:
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, dtype=np.float64, order="C", ensure_min_samples=0)
+        return self._x_scale.transform(X)
+
+    def _asked(self, X: np.ndarray, rule: Rule) -> np.ndarray:
+        return checked_index(self._selector().select(X, rule.n_selected), len(X), self.n_experts_)
+
+    def _batches(
+        self, X: np.ndarray, index: np.ndarray, rule: Rule
+    ) -> Iterator[tuple[np.ndarray, ExpertMoments, Prediction]]:
+        aggregator = self._combining(rule)
+        listeners().start("asking the experts", len(X))
+        for rows, moments, prediction in predict_in_batches(
+            self._experts,
+            aggregator,
+            X,
+            index,
+            self._asking_engine(),
+            budget=self._work_budget,
+            prune=rule.prune,
+            on_batch=listeners().advance,
+        ):
+            if prediction.repaired:
+                with self._lock:
+                    self.repairs_["queries_mended"] += prediction.repaired
+            yield rows, moments, prediction
+
+    def _variance(self, prediction: Prediction, latent: bool) -> np.ndarray:
+        """(n, p), of the function or of a new observation, in the units the kernel sees."""
+        if latent:
+            return np.broadcast_to(prediction.var[:, None], prediction.mean.shape)
+        return prediction.observation_var(self._experts.covariance.noise_variance)
+
+    def _shaped(self, values: np.ndarray) -> np.ndarray:
+        """Drop the outputs' axis where the training target had none."""
+        return values if self._y_ndim > 1 else values[..., 0]
+
+    def _asking_engine(self) -> Engine:
+        """Where experts are asked: those of a model that was brought home are asked here."""
+        engine = self._engine()
+        at_home = isinstance(engine, DaskEngine) and isinstance(self._experts, Experts)
+        return ThreadEngine(self.n_jobs) if at_home else engine
+
+    def _aggregator(self) -> Aggregator:
+        """The rule for the current setting, if the fitted experts can serve it."""
+        if not self.share_inputs:
+            from gpexperts.cluster.private import check_private_settings
+
+            check_private_settings(self)
+        aggregator = member(self.aggregation, AGGREGATORS, Aggregator, "aggregation")
+        if self._fitted_with_communication != aggregator.needs_communication:
+            need, have = ("needs", "without") if aggregator.needs_communication else ("cannot use", "with")
+            raise RefitRequiredError(
+                f"aggregation={self.aggregation!r} {need} a communication set, but the experts were fitted "
+                f"{have} one. Call fit again with this setting."
+            )
+        return aggregator
+
+    def _combining(self, rule: Rule) -> Aggregator:
+        """The rule for the current setting, with what held-out rows said of it."""
+        aggregator = self._aggregator()
+        if isinstance(aggregator, NPAE) and aggregator.widen == "auto":
+            return NPAE(aggregator.nugget, widen=rule.widen)
+        return aggregator
+
+    def _selector(self) -> Selector:
+        """The fitted selector for the current setting; fitted anew where the setting has changed."""
+        key = _setting_key(self.selection)
+        with self._lock:
+            if self._fitted_selector is None or self._fitted_selector[0] != key:
+                self._fitted_selector = (key, self._new_selector().fit(self._experts_view()))
+            return self._fitted_selector[1]
+
+    def _new_selector(self) -> Selector:
+        if isinstance(self.selection, str) and self.selection == "auto":
+            self.choices_["selection"] = "knn in the kernel's metric"
+            return KNNSelector(metric="kernel")
+        if not isinstance(self.selection, (str, Selector)) and hasattr(self.selection, "predict_proba"):
+            return ClassifierSelector(self.selection)
+        if hasattr(self.selection, "fit") and not isinstance(self.selection, Selector):
+            raise TypeError(
+                f"The classifier selection={self.selection!r} has no predict_proba to rank experts."
+            )
+        return clone(member(self.selection, SELECTORS, Selector, "selection"))
+
+    def _experts_view(self) -> ExpertsView:
+        experts = self._experts
+        X, labels = experts.sample
+        return ExpertsView(
+            X=X,
+            labels=labels,
+            centroids=self._centroids,
+            length_scale=experts.covariance.length_scale(X.shape[1]),
+            means_at=self._means_of_all,
+            transform=lambda X: self._x_scale.transform(np.asarray(X, dtype=float)),
+            random_state=np.random.RandomState(self._selection_seed),
+        )
+
+    def _means_of_all(self, X: np.ndarray) -> np.ndarray:
+        everyone = np.tile(np.arange(self.n_experts_), (len(X), 1))
+        return self._means(X, everyone)[:, :, 0]
+
+    def _means(self, X: np.ndarray, index: np.ndarray) -> np.ndarray:
+        """Means (n, K, p) of the experts of `index` (n, K); no variance is paid for."""
+        experts, engine = self._experts, self._asking_engine()
+        mean = np.empty((*index.shape, experts.n_outputs))
+        step = max(16, self._work_budget // (8 * int(experts.sizes.max())))
+        for start in range(0, len(X), step):
+            rows = slice(start, start + step)
+            mean[rows] = gather_moments(
+                experts, X[rows], index[rows], engine, covariance=False, variance=False
+            ).mean
+        return mean
+
+    def _rule(self) -> Rule:
+        """How many experts a query asks: what the user said, or what held-out rows say."""
+        selector = self._selector()
+        if not (isinstance(self.n_selected, str) and self.n_selected == "auto"):
+            given = None
+            if isinstance(self.n_experts, (int, np.integer)):
+                given = max(int(self.n_experts), self.n_experts_)
+            elif labels_are_given(self.partition):
+                given = self.n_experts_
+            return Rule(number_selected(self.n_selected, self.n_experts_, given=given))
+        # Held-out rows would have to travel to the experts of others.
+        if not selector.varies or self.n_experts_ == 1 or not self.share_inputs:
+            return Rule(selector.default_n_selected(self.n_experts_))
+        key = _setting_key(self.selection), _setting_key(self.aggregation)
+        with self._lock:
+            if self._learned_rule is None or self._learned_rule[0] != key:
+                self._learned_rule = key, self._learn_rule(selector)
+            return self._learned_rule[1]
+
+    def _learn_rule(self, selector: Selector) -> Rule:
+        learned = learn_rule(
+            self._experts,
+            selector.select,
+            self._aggregator(),
+            self._asking_engine(),
+            budget=self._work_budget,
+            random_state=np.random.RandomState(self._rule_seed),
+        )
+        if learned is None:
+            return Rule(selector.default_n_selected(self.n_experts_))
+        rule, evidence = learned
+        self.choices_["n_selected"] = {**rule._asdict(), **evidence}
+        listeners().say(
+            1,
+            f"at most {rule.n_selected} experts per query, by the density of {evidence['queries']} held-out "
+            f"rows; pruned at {rule.prune:g} of the best one's explained variance; widening {rule.widen}",
+        )
+        return rule
+
+
+def _setting_key(setting: Any) -> Any:
+    """Something equal for equal settings: a name, or a class with a hash of its parameters."""
+    if hasattr(setting, "get_params"):
+        return type(setting), joblib.hash(setting.get_params())
+    return setting
