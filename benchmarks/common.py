@@ -24,7 +24,7 @@ if (beside := HERE.parents[1] / "shared" / "data").is_dir():
 
 
 def machine() -> dict[str, Any]:
-    """What a time was measured on."""
+    """What a time was measured on, and how many others wanted its cores in the last minute."""
     model = platform.processor()
     cpuinfo = Path("/proc/cpuinfo")
     if cpuinfo.is_file():
@@ -32,7 +32,8 @@ def machine() -> dict[str, Any]:
             line.split(":")[1].strip() for line in cpuinfo.read_text().splitlines() if "model name" in line
         ]
         model = names[0] if names else model
-    return {"date": date.today().isoformat(), "cpu": model, "cores": os.cpu_count()}
+    load = round(os.getloadavg()[0], 1)
+    return {"date": date.today().isoformat(), "cpu": model, "cores": os.cpu_count(), "load": load}
 
 
 def peak_gigabytes() -> float:
@@ -41,11 +42,11 @@ def peak_gigabytes() -> float:
     return size / (1e9 if sys.platform == "darwin" else 1e6)
 
 
-def timed(action: Callable[[], Any]) -> tuple[Any, float]:
-    """Return what `action` returns and the seconds it took."""
-    began = time.perf_counter()
+def timed(action: Callable[[], Any]) -> tuple[Any, float, float]:
+    """Return what `action` returns, and the seconds it took by the clock and of all the cores together."""
+    began, used = time.perf_counter(), time.process_time()
     value = action()
-    return value, time.perf_counter() - began
+    return value, time.perf_counter() - began, time.process_time() - used
 
 
 def run_apart(script: str, arguments: list[str], limit: float = LIMIT) -> dict[str, Any]:

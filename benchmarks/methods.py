@@ -1,27 +1,36 @@
 """The ways to predict that are compared: ours, and what people would use instead.
 
-Each is a function from standardised training rows to a predictor (X ↦ mean, std of an observation), so
-that all see the same numbers. The settings of the peers are stated here and nowhere else.
+Each is a function from standardised training rows to what it fitted, so that all see the same numbers. The
+settings of the peers are stated here and nowhere else.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 
-Predictor = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
+
+class Fitted(NamedTuple):
+    """A fitted method."""
+
+    predict: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
+    """X ↦ mean and standard deviation of an observation."""
+    kernel: Any = None
+    """The trained covariance as a scikit-learn kernel, for those who have one."""
+    prior_mean: float = 0.0
 
 
-def ours(X: np.ndarray, y: np.ndarray, seed: int) -> Predictor:
+def ours(X: np.ndarray, y: np.ndarray, seed: int) -> Fitted:
     """Gpexperts with its defaults."""
     from gpexperts import DistributedGPRegressor
 
     model = DistributedGPRegressor(random_state=seed).fit(X, y)
-    return lambda Z: model.predict(Z, return_std=True)
+    return Fitted(lambda Z: model.predict(Z, return_std=True), model.kernel_)
 
 
-def paper(X: np.ndarray, y: np.ndarray, seed: int) -> Predictor:
+def paper(X: np.ndarray, y: np.ndarray, seed: int) -> Fitted:
     """Gpexperts with the paper's settings: k-means, RBF, every row, knn with half of the experts."""
     from gpexperts import DistributedGPRegressor
 
@@ -29,10 +38,10 @@ def paper(X: np.ndarray, y: np.ndarray, seed: int) -> Predictor:
         n_experts=max(5, round(len(X) / 560)), partition="kmeans", kernel="rbf", training="full",
         selection="knn", n_selected=0.5, random_state=seed,
     ).fit(X, y)  # fmt: skip
-    return lambda Z: model.predict(Z, return_std=True)
+    return Fitted(lambda Z: model.predict(Z, return_std=True), model.kernel_)
 
 
-def sklearn_exact(X: np.ndarray, y: np.ndarray, seed: int) -> Predictor:
+def sklearn_exact(X: np.ndarray, y: np.ndarray, seed: int) -> Fitted:
     """scikit-learn's GaussianProcessRegressor: constant × Matérn 3/2 (ARD) + white noise."""
     from sklearn.gaussian_process import GaussianProcessRegressor
     from sklearn.gaussian_process.kernels import Matern, WhiteKernel
@@ -40,14 +49,15 @@ def sklearn_exact(X: np.ndarray, y: np.ndarray, seed: int) -> Predictor:
     scale = np.full(X.shape[1], np.sqrt(X.shape[1]))
     kernel = 1.0 * Matern(scale, (1e-2, 1e4), nu=1.5) + WhiteKernel(0.1, (1e-8, 1e1))
     model = GaussianProcessRegressor(kernel, random_state=seed).fit(X, y)
-    return lambda Z: model.predict(Z, return_std=True)
+    return Fitted(lambda Z: model.predict(Z, return_std=True), model.kernel_)
 
 
-def _gpboost(X: np.ndarray, y: np.ndarray, seed: int, kernel: str, shape: float) -> Predictor:
+def _gpboost(X: np.ndarray, y: np.ndarray, seed: int, kernel: str, shape: float, unit: float) -> Fitted:
     import gpboost
+    from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
 
     model = gpboost.GPModel(
-        gp_coords=X, cov_function=kernel, cov_fct_shape=shape, likelihood="gaussian",
+        gp_coords=X, cov_function=kernel, cov_fct_shape=min(shape, 1.5), likelihood="gaussian",
         gp_approx="vecchia", num_neighbors=20, vecchia_ordering="random", seed=seed,
     )  # fmt: skip
     model.fit(y=y)
@@ -56,22 +66,26 @@ def _gpboost(X: np.ndarray, y: np.ndarray, seed: int, kernel: str, shape: float)
         answer = model.predict(gp_coords_pred=Z, predict_var=True, predict_response=True)
         return answer["mu"], np.sqrt(answer["var"])
 
-    return predict
+    noise, signal, *ranges = np.ravel(model.get_cov_pars())
+    trained = Matern(np.array(ranges) * unit, nu=shape)
+    return Fitted(predict, ConstantKernel(signal) * trained + WhiteKernel(noise))
 
 
-def gpboost_gaussian(X: np.ndarray, y: np.ndarray, seed: int) -> Predictor:
+def gpboost_gaussian(X: np.ndarray, y: np.ndarray, seed: int) -> Fitted:
     """GPBoost: Vecchia with 20 neighbours, Gaussian kernel with ARD, its defaults otherwise."""
-    return _gpboost(X, y, seed, "gaussian_ard", 0.0)
+    # Its Gaussian kernel is exp(−(distance / range)²): a length scale is range / √2.
+    return _gpboost(X, y, seed, "gaussian_ard", np.inf, np.sqrt(0.5))
 
 
-def gpboost_matern32(X: np.ndarray, y: np.ndarray, seed: int) -> Predictor:
+def gpboost_matern32(X: np.ndarray, y: np.ndarray, seed: int) -> Fitted:
     """GPBoost: Vecchia with 20 neighbours, Matérn 3/2 with ARD, its defaults otherwise."""
-    return _gpboost(X, y, seed, "matern_ard", 1.5)
+    return _gpboost(X, y, seed, "matern_ard", 1.5, 1.0)
 
 
-def _svgp(X: np.ndarray, y: np.ndarray, seed: int, n_inducing: int) -> Predictor:
+def _svgp(X: np.ndarray, y: np.ndarray, seed: int, n_inducing: int) -> Fitted:
     import gpytorch
     import torch
+    from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
 
     class Model(gpytorch.models.ApproximateGP):
         def __init__(self, inducing: torch.Tensor) -> None:
@@ -127,20 +141,23 @@ def _svgp(X: np.ndarray, y: np.ndarray, seed: int, n_inducing: int) -> Predictor
                 means.append(answer.mean.numpy()), deviations.append(answer.stddev.numpy())
         return np.concatenate(means).astype(float), np.concatenate(deviations).astype(float)
 
-    return predict
+    signal = ConstantKernel(float(chosen.covar_module.outputscale))
+    lengths = chosen.covar_module.base_kernel.lengthscale.detach().numpy().ravel().astype(float)
+    trained = signal * Matern(lengths, nu=1.5) + WhiteKernel(float(noise.noise))
+    return Fitted(predict, trained, float(chosen.mean_module.constant))
 
 
-def svgp_512(X: np.ndarray, y: np.ndarray, seed: int) -> Predictor:
+def svgp_512(X: np.ndarray, y: np.ndarray, seed: int) -> Fitted:
     """GPyTorch SVGP, 512 inducing points, Matérn 3/2 ARD, better of two learning rates, early stopping."""
     return _svgp(X, y, seed, 512)
 
 
-def svgp_1024(X: np.ndarray, y: np.ndarray, seed: int) -> Predictor:
+def svgp_1024(X: np.ndarray, y: np.ndarray, seed: int) -> Fitted:
     """GPyTorch SVGP, 1024 inducing points, Matérn 3/2 ARD, better of two learning rates, early stopping."""
     return _svgp(X, y, seed, 1024)
 
 
-def muygps(X: np.ndarray, y: np.ndarray, seed: int) -> Predictor:
+def muygps(X: np.ndarray, y: np.ndarray, seed: int) -> Fitted:
     """MuyGPyS: 50 neighbours, isotropic Matérn 3/2, length scale and noise by its Bayesian optimiser."""
     from MuyGPyS.gp import MuyGPS
     from MuyGPyS.gp.deformation import Isotropy, l2
@@ -151,6 +168,8 @@ def muygps(X: np.ndarray, y: np.ndarray, seed: int) -> Predictor:
     from MuyGPyS.optimize import Bayes_optimize
     from MuyGPyS.optimize.batch import sample_batch
     from MuyGPyS.optimize.loss import lool_fn
+    from sklearn.gaussian_process.kernels import ConstantKernel, WhiteKernel
+    from sklearn.gaussian_process.kernels import Matern as SkMatern
 
     np.random.seed(seed)  # noqa: NPY002 — the library draws from NumPy's global generator
     targets = y[:, None] if np.ndim(y) == 1 else y
@@ -182,10 +201,12 @@ def muygps(X: np.ndarray, y: np.ndarray, seed: int) -> Predictor:
             deviations.append(np.sqrt(variance + float(model.noise()) * float(np.ravel(model.scale())[0])))
         return np.concatenate(means), np.concatenate(deviations)
 
-    return predict
+    signal, length = float(np.ravel(model.scale())[0]), float(model.kernel.deformation.length_scale())
+    trained = ConstantKernel(signal) * SkMatern(length, nu=1.5) + WhiteKernel(signal * float(model.noise()))
+    return Fitted(predict, trained)
 
 
-def boosting(X: np.ndarray, y: np.ndarray, seed: int) -> Predictor:
+def boosting(X: np.ndarray, y: np.ndarray, seed: int) -> Fitted:
     """HistGradientBoosting, 500 trees of 127 leaves, with the residual variance of held-out rows."""
     from sklearn.ensemble import HistGradientBoostingRegressor
 
@@ -195,10 +216,10 @@ def boosting(X: np.ndarray, y: np.ndarray, seed: int) -> Predictor:
     trial = HistGradientBoostingRegressor(**settings).fit(X[rest], y[rest])
     std = float(np.sqrt(np.mean((y[held_out] - trial.predict(X[held_out])) ** 2)))
     model = HistGradientBoostingRegressor(**settings).fit(X, y)
-    return lambda Z: (model.predict(Z), np.full(len(Z), std))
+    return Fitted(lambda Z: (model.predict(Z), np.full(len(Z), std)))
 
 
-METHODS: dict[str, Callable[[np.ndarray, np.ndarray, int], Predictor]] = {
+METHODS: dict[str, Callable[[np.ndarray, np.ndarray, int], Fitted]] = {
     "gpexperts": ours,
     "gpexperts, paper's settings": paper,
     "scikit-learn exact": sklearn_exact,

@@ -56,6 +56,14 @@ def test_weights_and_pair_covariances(problem: Problem) -> None:
     np.testing.assert_allclose(actual, expected, rtol=1e-7, atol=1e-9)
 
 
+def test_a_pair_out_of_reach_is_not_computed(problem: Problem, monkeypatch: pytest.MonkeyPatch) -> None:
+    far = problem._replace(X=problem.X + 1e4 * problem.labels[:, None])
+    experts = experts_of(far)
+    q = np.ones((3, experts.size(0))), np.ones((3, experts.size(1)))
+    monkeypatch.setattr(type(experts.covariance), "__call__", None)
+    np.testing.assert_array_equal(experts.pair_covariance(0, 1, *q), np.zeros(3))
+
+
 def test_only_the_mean_is_paid_for_if_only_the_mean_is_wanted(problem: Problem) -> None:
     answer = experts_of(problem).answer(1, problem.X_new, variance=False)
     assert answer.explained is None

@@ -70,6 +70,10 @@ class Covariance(ABC):
 
         return self._add_noise(gram), gradient
 
+    def vanishes(self, X: np.ndarray, Z: np.ndarray) -> bool:
+        """Whether k(X, Z) is zero to rounding throughout, where that can be told without computing it."""
+        return False
+
     @property
     def _tiny_diagonal(self) -> float:
         return 0.0 if self.noise_variance else _TINY_DIAGONAL

@@ -225,5 +225,8 @@ class Experts:
 
     def pair_covariance(self, i: int, j: int, q_i: np.ndarray, q_j: np.ndarray) -> np.ndarray:
         """R_ij = q_iᵀ k(X_i, X_j) q_j for a batch of queries, shape (n,), i ≠ j."""
-        cross = self.covariance(self.rows(i)[0], self.rows(j)[0])
+        X_i, X_j = self.rows(i)[0], self.rows(j)[0]
+        if self.covariance.vanishes(X_i, X_j):
+            return np.zeros(len(q_i))
+        cross = self.covariance(X_i, X_j)
         return np.einsum("nm,nm->n", q_i @ cross, q_j)

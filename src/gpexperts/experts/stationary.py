@@ -149,10 +149,14 @@ class StationaryCovariance(Covariance):
         self._profile = _PROFILES[_profile_name(self._shape)]
         self._alpha = float(getattr(self._shape, "alpha", 1.0))
 
-    @property
-    def reach(self) -> float:
-        """Distance, in length scales, beyond which the correlation is below 1e-20."""
-        return self._profile.reach
+    def vanishes(self, X: np.ndarray, Z: np.ndarray) -> bool:
+        """Whether the balls around X (n, d) and Z (m, d) are so far apart that f < 1e-20 between them."""
+        if not np.isfinite(self._profile.reach):
+            return False
+        X, Z = X / self._shape.length_scale, Z / self._shape.length_scale
+        x, z = X.mean(axis=0), Z.mean(axis=0)
+        radii = np.sqrt(((X - x) ** 2).sum(axis=1).max()) + np.sqrt(((Z - z) ** 2).sum(axis=1).max())
+        return bool(np.sqrt(((x - z) ** 2).sum()) - radii > self._profile.reach)
 
     def length_scale(self, n_features: int) -> np.ndarray:
         return np.broadcast_to(np.asarray(self._shape.length_scale, dtype=float), (n_features,)).copy()

@@ -1,0 +1,95 @@
+"""How time and memory grow with the rows: flights3m, and a smooth function of six inputs.
+
+    python benchmarks/scale.py                                  # everything that has not been run yet
+    python benchmarks/scale.py --data flights3m --rows 2900000
+
+Each run has a process of its own: a fit with the defaults, then queries with standard deviations, twice: the
+first time experts are factorised as they are asked, the second time what the memory budget keeps is there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+import numpy as np
+
+import common
+
+DATA = ("flights3m", "smooth")
+ROWS = (10_000, 30_000, 100_000, 300_000, 1_000_000, 2_900_000)
+QUERIES = 100_000
+
+
+def load(name: str, rows: int) -> tuple[np.ndarray, ...]:
+    """X, y, X_test, y_test."""
+    rng = np.random.default_rng(0)
+    if name == "smooth":
+        X = rng.uniform(-1, 1, size=(rows + QUERIES, 6))
+        f = np.sin(3 * X[:, 0]) * np.cos(2 * X[:, 1]) + X[:, 2] * X[:, 3] + np.exp(-4 * X[:, 4] ** 2)
+        y = f + 0.3 * X[:, 5] + 0.1 * rng.standard_normal(len(X))
+        return X[:rows], y[:rows], X[rows:], y[rows:]
+    from gpexperts.datasets import load as load_arrays
+
+    arrays = load_arrays("flights3m")
+    order = rng.permutation(len(arrays["y"]))
+    train, test = order[:rows], order[-QUERIES:]
+    X, y = arrays["X"], arrays["y"]
+    return X[train].astype(float), y[train].astype(float), X[test].astype(float), y[test].astype(float)
+
+
+def one(data: str, rows: int) -> None:
+    """Fit, predict twice, score; print a line of JSON."""
+    from gpexperts import DistributedGPRegressor
+    from gpexperts.metrics import coverage, msll, smse
+
+    X, y, X_test, y_test = load(data, rows)
+    before = common.peak_gigabytes()
+    model = DistributedGPRegressor(random_state=0)
+    _, fit_seconds, fit_cpu = common.timed(lambda: model.fit(X, y))
+    (mean, std), first, first_cpu = common.timed(lambda: model.predict(X_test, return_std=True))
+    _, second, second_cpu = common.timed(lambda: model.predict(X_test, return_std=True))
+    result = {
+        "n_experts": model.n_experts_,
+        "n_selected": int(model.select(X_test[:1]).shape[1]),
+        "kernel": model.choices_["kernel"],
+        "queries": len(X_test),
+        "fit_seconds": fit_seconds,
+        "fit_cpu": fit_cpu,
+        "predict_seconds": first,
+        "predict_cpu": first_cpu,
+        "again_seconds": second,
+        "again_cpu": second_cpu,
+        "peak_gb": common.peak_gigabytes(),
+        "peak_gb_before": before,
+        "smse": smse(y_test, mean),
+        "msll": msll(y_test, mean, std, y),
+        "coverage": coverage(y_test, mean, std),
+    }
+    print(json.dumps({k: round(v, 5) if isinstance(v, float) else v for k, v in result.items()}))
+
+
+def main() -> None:
+    """Run what is asked for and not yet done."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--data", nargs="*", default=DATA, choices=DATA)
+    parser.add_argument("--rows", nargs="*", type=int, default=ROWS)
+    parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.one:
+        one(args.data[0], args.rows[0])
+        return
+    done = {(r["data"], r["rows"]) for r in common.rows("scale") if r["status"] == "done"}
+    for data in args.data:
+        for rows in args.rows:
+            if (data, rows) not in done:
+                result = common.run_apart("scale.py", ["--one", "--data", data, "--rows", str(rows)])
+                row = {"data": data, "rows": rows, **result, **common.machine()}
+                common.append("scale", row)
+                print(json.dumps(row), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,64 @@
+"""What it costs to ask fewer experts, and what it gains: knn, dnn and ggm from one expert to all of them.
+
+    python benchmarks/selection.py            # protein, 70 k-means parts, all 5,730 queries
+    python benchmarks/selection.py --queries 500
+
+One fit, in the paper's setting; then every selector answers the same queries with the same hyperparameters,
+and full NPAE does. Last the defaults, and full NPAE over the defaults' own parts is not tried: there are 100.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+import common
+
+NUMBERS = (1, 2, 3, 5, 8, 12, 20, 35)
+
+
+def main() -> None:
+    """Add one row for each selector and K."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--queries", type=int, help="how many of the test rows are asked; default: all")
+    args = parser.parse_args()
+
+    from gpexperts import DistributedGPRegressor
+    from gpexperts.datasets import split
+    from gpexperts.metrics import coverage, msll, smse
+
+    X, y, X_test, y_test = split("protein")
+    X_test, y_test = X_test[: args.queries], y_test[: args.queries]
+    model = DistributedGPRegressor(
+        n_experts=70, partition="kmeans", n_selected=1, selection="knn", random_state=0
+    )
+    _, fit_seconds, _ = common.timed(lambda: model.fit(X, y))
+    print(f"fitted in {fit_seconds:.1f} s: {model.kernel_}")
+    model.predict(X_test[:2000], return_std=True)  # so that no selector pays for the experts' factors
+    for selection, K in [("all", 70)] + [(s, k) for s in ("knn", "dnn", "ggm") for k in NUMBERS]:
+        model.set_params(selection=selection, n_selected=K)
+        learned, learn_seconds, _ = common.timed(lambda: model.select(X_test[:1]))  # a selector learns once
+        _, select_seconds, _ = common.timed(lambda: model.select(X_test))
+        (mean, std), seconds, cpu = common.timed(lambda: model.predict(X_test, return_std=True))
+        row = {
+            "data": "protein",
+            "selection": selection,
+            "n_selected": learned.shape[1],
+            "queries": len(X_test),
+            "learn_seconds": round(learn_seconds, 3),
+            "select_seconds": round(select_seconds, 3),
+            "predict_seconds": round(seconds, 3),
+            "predict_cpu": round(cpu, 3),
+            "smse": round(smse(y_test, mean), 5),
+            "msll": round(msll(y_test, mean, std, y), 5),
+            "coverage": round(coverage(y_test, mean, std), 4),
+            **common.machine(),
+        }
+        common.append("selection", row)
+        print(json.dumps(row), flush=True)
+
+
+if __name__ == "__main__":
+    main()
