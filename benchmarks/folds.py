@@ -1,0 +1,95 @@
+"""Are the built-in sizes and candidates well chosen? Asked of training rows alone: no test row is read.
+
+    python benchmarks/folds.py                       # every set and every alternative
+    python benchmarks/folds.py --data pol --choice default "parts of 250 rows"
+
+A random tenth of the training part is held out. The defaults are fitted to the rest, and so is each
+alternative: one constant changed at a time. Whoever changes a default shows here that it was worth it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import common
+
+DATA = ("pumadyn32nm", "pol", "protein", "sarcos")
+
+
+def _without_matern12() -> dict[str, Any]:
+    from gpexperts.experts import kernels
+
+    kernels.AUTOMATIC_KERNELS = tuple(k for k in kernels.AUTOMATIC_KERNELS if k != "matern12")
+    return {}
+
+
+def _small_final_blocks() -> dict[str, Any]:
+    from gpexperts.experts import staged
+
+    staged.FINAL_BLOCKS = 50, 200
+    return {}
+
+
+CHOICES: dict[str, Callable[[], dict[str, Any]]] = {
+    "default": dict,
+    "parts of 250 rows": lambda: {"expert_size": 250},
+    "parts of 600 rows": lambda: {"expert_size": 600},
+    "no Matérn 1/2": _without_matern12,
+    "final blocks of 200 rows": _small_final_blocks,
+}
+"""What is changed, as settings of the estimator; those that change a constant do it in this process."""
+
+
+def one(data: str, choice: str) -> None:
+    """Fit to nine tenths of the training part and score the last one; print a line of JSON."""
+    from gpexperts import DistributedGPRegressor
+    from gpexperts.datasets import split
+    from gpexperts.metrics import coverage, msll, smse
+
+    X, y, _, _ = split(data)
+    order = np.random.default_rng(1).permutation(len(X))
+    held_out, rest = order[: len(X) // 10], order[len(X) // 10 :]
+    model = DistributedGPRegressor(random_state=0, **CHOICES[choice]())
+    _, _, fit_cpu = common.timed(lambda: model.fit(X[rest], y[rest]))
+    (mean, std), _, predict_cpu = common.timed(lambda: model.predict(X[held_out], return_std=True))
+    result = {
+        "kernel": model.choices_["kernel"],
+        "n_experts": model.n_experts_,
+        "fit_cpu": round(fit_cpu, 2),
+        "predict_cpu": round(predict_cpu, 2),
+        "smse": round(smse(y[held_out], mean), 5),
+        "msll": round(msll(y[held_out], mean, std, y[rest]), 4),
+        "coverage": round(coverage(y[held_out], mean, std), 4),
+    }
+    print(json.dumps(result))
+
+
+def main() -> None:
+    """Run what is asked for and not yet done."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--data", nargs="*", default=DATA)
+    parser.add_argument("--choice", nargs="*", default=list(CHOICES), choices=list(CHOICES))
+    parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.one:
+        one(args.data[0], args.choice[0])
+        return
+    done = {(r["data"], r["choice"]) for r in common.rows("folds")}
+    for data in args.data:
+        for choice in args.choice:
+            if (data, choice) not in done:
+                result = common.run_apart("folds.py", ["--one", "--data", data, "--choice", choice])
+                row = {"data": data, "choice": choice, **result, **common.machine()}
+                common.append("folds", row)
+                print(json.dumps(row), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,67 @@
+"""Training on blocks against the paper's joint training on every part: the same parts, the same queries.
+
+    python benchmarks/training.py
+    python benchmarks/training.py --data pol
+
+The default is fitted first. Its parts and its kernel are then trained on every row, and both answer the
+test rows in the same way.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+import common
+
+DATA = ("parkinsons", "pumadyn32nm", "pol", "protein", "sarcos")
+
+
+def one(data: str) -> None:
+    """Train both ways; print a line of JSON for each."""
+    from gpexperts import DistributedGPRegressor
+    from gpexperts.datasets import split
+    from gpexperts.metrics import coverage, msll, smse
+
+    X, y, X_test, y_test = split(data)
+    automatic = DistributedGPRegressor(random_state=0)
+    _, seconds, cpu = common.timed(lambda: automatic.fit(X, y))
+    full = DistributedGPRegressor(
+        partition=automatic.labels_, kernel=automatic.choices_["kernel"], training="full", random_state=0
+    )
+    results = {}
+    for name, model in (("auto", automatic), ("full", full)):
+        if name == "full":
+            _, seconds, cpu = common.timed(lambda: full.fit(X, y))
+        mean, std = model.predict(X_test, return_std=True)
+        results[name] = {
+            "training_seconds": round(model.trace_[-1].seconds, 2),
+            "fit_seconds": round(seconds, 2),
+            "fit_cpu": round(cpu, 2),
+            "smse": round(smse(y_test, mean), 6),
+            "msll": round(msll(y_test, mean, std, y), 4),
+            "coverage": round(coverage(y_test, mean, std), 4),
+        }
+    print(json.dumps(results))
+
+
+def main() -> None:
+    """Run the sets that were asked for."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--data", nargs="*", default=DATA)
+    parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.one:
+        one(args.data[0])
+        return
+    for data in args.data:
+        result = common.run_apart("training.py", ["--one", "--data", data])
+        row = {"data": data, **result, **common.machine()}
+        common.append("training", row)
+        print(json.dumps(row), flush=True)
+
+
+if __name__ == "__main__":
+    main()
