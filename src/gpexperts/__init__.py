@@ -10,10 +10,23 @@ estimator in `regressor` composes them, `metrics` scores the result, `persistenc
 `tables` reads files, `plot` and `report` show what a model does, and `cli` is the command line.
 """
 
+from typing import TYPE_CHECKING, Any
+
 from gpexperts.explanation import Explanation
-from gpexperts.persistence import load
 from gpexperts.regressor import DistributedGPRegressor
+
+if TYPE_CHECKING:
+    from gpexperts.persistence import load
 
 __version__ = "0.1.0"
 
 __all__ = ["DistributedGPRegressor", "Explanation", "__version__", "load"]
+
+
+def __getattr__(name: str) -> Any:
+    # Everything that a model file may hold is imported before one is read, not with this package.
+    if name == "load":
+        from gpexperts.persistence import load
+
+        return load
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

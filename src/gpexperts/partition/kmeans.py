@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
-from sklearn.cluster import KMeans, MiniBatchKMeans
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
@@ -39,6 +38,8 @@ class KMeansPartitioner(Partitioner):
     def partition(self, X: np.ndarray, n_parts: int, random_state: np.random.RandomState) -> np.ndarray:
         if self.max_size is not None and self.max_size < 1:
             raise ValueError(f"max_size must be None or at least 1, got {self.max_size!r}.")
+        from sklearn.cluster import KMeans, MiniBatchKMeans  # late: it takes as long as all the rest
+
         kind = KMeans if len(X) <= self.max_rows else MiniBatchKMeans
         model = kind(n_clusters=n_parts, n_init=self.n_init, random_state=random_state)
         # One thread, so that sums are formed in one order and the parts do not depend on the machine.

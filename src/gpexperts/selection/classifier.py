@@ -9,7 +9,6 @@ import numpy as np
 from scipy.spatial.distance import cdist
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.neural_network import MLPClassifier
 from threadpoolctl import threadpool_limits
 
 from gpexperts.selection.base import ExpertsView, Selector
@@ -114,6 +113,8 @@ class DNNSelector(ClassifierSelector):
         return self
 
     def _new_classifier(self, n_rows: int) -> Any:
+        from sklearn.neural_network import MLPClassifier  # late: it takes as long as all the rest
+
         return MLPClassifier(
             hidden_layer_sizes=np.atleast_1d(self.hidden_units).tolist(),
             batch_size=self.batch_size if self.batch_size == "auto" else min(self.batch_size, n_rows),

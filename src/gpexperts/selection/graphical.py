@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
-from sklearn.covariance import graphical_lasso
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
@@ -93,6 +92,8 @@ def _correlation(means: np.ndarray) -> np.ndarray:
 
 
 def _sparse_precision(S: np.ndarray, penalty: float, max_iter: int) -> np.ndarray:
+    from sklearn.covariance import graphical_lasso  # late: it takes as long as all the rest
+
     if len(S) == 1:
         return np.array([[1.0 / (1.0 + penalty)]])
     # scikit-learn leaves the diagonal unpenalised; with S + λI its objective is the paper's, and a
