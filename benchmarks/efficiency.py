@@ -13,6 +13,7 @@ import numpy as np
 from scipy.linalg import lapack
 from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 
+import common
 from gpexperts.engines import ThreadEngine
 from gpexperts.experts import Block, Experts, covariance_of
 from gpexperts.experts.lapack import cholesky_in_place
@@ -36,13 +37,17 @@ def main() -> None:
     A = rng.standard_normal((1500, 1500))
     items = [0] * (2 * n_workers)
     peak = len(items) * 2 * 1500**3 / seconds(lambda: engine.map(lambda _: A @ A, items)) / 1e9
+    row: dict[str, object] = {"peak_gflops": round(peak, 1)}
     print(f"matrix product, {n_workers} threads with one BLAS thread each: {peak:.0f} GFLOP/s")
 
     m, d = 500, 8
     covariance = covariance_of(1.0 * RBF(np.full(d, 2.0)) + WhiteKernel(0.1))
     blocks = [Block(rng.standard_normal((m, d)), rng.standard_normal((m, 1))) for _ in range(24)]
-    took = seconds(lambda: engine.map(lambda b: log_marginal_likelihood(covariance, b), blocks))
+    took = training_took = seconds(
+        lambda: engine.map(lambda b: log_marginal_likelihood(covariance, b), blocks)
+    )
     share = 100 * len(blocks) * m**3 / took / 1e9 / peak
+    row["training_share"] = round(share, 1)
     print(f"training, {len(blocks)} blocks of {m} rows: {share:.0f} % of it")
 
     X, y = np.concatenate([b.X for b in blocks]), np.concatenate([b.y for b in blocks])
@@ -51,12 +56,23 @@ def main() -> None:
     pairs = [(i, i + 1) for i in range(len(blocks) - 1)]
     took = seconds(lambda: engine.map(lambda p: experts.pair_covariance(*p, q, q), pairs))
     share = 100 * len(pairs) * 2 * m * m * len(q) / took / 1e9 / peak
+    row["pair_share"] = round(share, 1)
     print(f"pair stage, {len(pairs)} pairs of {m} rows, {len(q)} queries each: {share:.0f} % of it")
+
+    # What eats the rest: the same stages, piece by piece, in one thread's time.
+    gram = seconds(lambda: engine.map(lambda b: covariance.noisy_gram_with_gradient(b.X), blocks))
+    row["gram_of_training"] = round(100 * gram / training_took, 1)
+    cross = seconds(lambda: engine.map(lambda p: covariance(blocks[p[0]].X, blocks[p[1]].X), pairs))
+    row["kernel_of_pairs"] = round(100 * cross / took, 1)
+    print(f"kernel values take {row['gram_of_training']} % of training's time, "
+          f"{row['kernel_of_pairs']} % of the pair stage's")  # fmt: skip
 
     C = covariance.noisy_gram(blocks[0].X).T
     wrapped = seconds(lambda: engine.map(lambda _: lapack.dpotrf(C, lower=1), items * 8))
     unlocked = seconds(lambda: engine.map(lambda _: cholesky_in_place(C.copy(order="F")), items * 8))
     print(f"Cholesky in {n_workers} threads: {wrapped / unlocked:.2f} times as fast without Python's lock")
+    row["cholesky_without_lock"] = round(wrapped / unlocked, 2)
+    common.append("efficiency", {**row, **common.machine()})
 
 
 if __name__ == "__main__":

@@ -1,59 +1,377 @@
-"""Writes benchmarks/README.md from the results: `python benchmarks/peers.py --table`."""
+"""Writes benchmarks/README.md and its pictures from the results: `python benchmarks/peers.py --table`."""
 
 from __future__ import annotations
 
 import statistics
+from collections.abc import Callable, Iterable
 from typing import Any
+
+import numpy as np
 
 import common
 
+Row = dict[str, Any]
+
 INTRODUCTION = """# Benchmarks
 
-Each command runs one benchmark and adds its rows to `results/`; this page is written from them by
-`python benchmarks/peers.py --table`. The peers come with `pip install '.[bench]'`. Wall time, peak memory and
-accuracy belong together: each row is one fit in a process of its own, with a limit of 15 minutes. All methods
-see the same split and the same standardisation; their settings stand in `methods.py`. Ours: median of seeds 0
-to 4; peers: seed 0. Lower is better everywhere but in coverage, which should be 0.95.
+Each command runs one benchmark and adds its rows to `results/`; this page and its pictures are written from
+them by `python benchmarks/peers.py --table`. The peers come with `pip install '.[bench]'`. Time, memory and
+accuracy belong together: each row is one fit in a process of its own. Seconds are by the clock, with what all
+the cores together spent behind a slash, which other work on the machine hardly changes. Lower is better
+everywhere but in coverage, which should be 0.95.
 
 | command | measures |
 | --- | --- |
 | `python benchmarks/peers.py` | ours beside scikit-learn, GPBoost, GPyTorch, MuyGPyS and gradient boosting |
+| `python benchmarks/scale.py` | growth of time and memory from 10⁴ to 3·10⁶ rows |
+| `python benchmarks/selection.py` | knn, dnn and ggm from one expert to all of them |
+| `python benchmarks/training.py` | training on blocks against training on every row |
+| `python benchmarks/widening.py` | what is made of experts who contradict each other |
+| `python benchmarks/folds.py` | built-in sizes and candidates, on folds of the training rows |
+| `python benchmarks/precision.py` | single precision and low-rank blocks in the pair stage |
 | `python benchmarks/efficiency.py` | share of the matrix-product peak in training and in prediction |
+| `python benchmarks/dask_engine.py` | the Dask engine against threads |
+| `python benchmarks/calibration.py` | how often intervals hold what they promise; see docs/calibration.md |
 | `python benchmarks/prediction_memory.py` | rise of peak memory for 1,000,000 queries |
 | `python benchmarks/cli_throughput.py` | what the command line adds to a prediction |
 """
-SCORES = ("smse", "msll", "coverage", "fit_seconds", "predict_seconds", "peak_gb")
+OURS = "gpexperts"
+NO_GP = "HistGradientBoosting"
 
 
 def write() -> None:
     """Write the page."""
-    results = common.rows("peers")
-    pages = [INTRODUCTION]
-    for data in dict.fromkeys(r["data"] for r in results):
+    sections = [INTRODUCTION]
+    for title, name, section in SECTIONS:
+        results = common.rows(name)
+        if results:
+            sections.append(f"\n## {title}\n\n{section(results)}\n\n{_measured(results)}\n")
+    (common.HERE / "README.md").write_text("".join(sections), encoding="utf-8")
+
+
+# ----------------------------------------------------------------------------------------------- peers
+
+
+def peers(results: list[Row]) -> str:
+    """A verdict for each data set, a picture, then all the numbers."""
+    _draw_peers(results)
+    parts = [
+        "All methods see the same split and the same standardisation; their settings stand in `methods.py`. "
+        "Ours: median of the seeds; peers: seed 0. A fit may take 15 minutes; *not done* is no win for "
+        "anybody. The rival is the fastest GP peer whose SMSE is within 10 % of the best GP peer's.\n",
+        "![error and time of each method](peers.png)\n",
+        _verdicts(results),
+    ]
+    for data in _values(results, "data"):
         here = [r for r in results if r["data"] == data]
-        lines = [
-            f"\n## {data}\n",
-            "| method | SMSE | MSLL | coverage | fit s | predict s | peak GB |",
-            "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
-        ]
-        lines += [
-            _line(m, [r for r in here if r["method"] == m]) for m in dict.fromkeys(r["method"] for r in here)
-        ]
-        pages.append("\n".join(lines) + "\n")
-    dates = sorted({r["date"] for r in results})
-    if results:
-        last = results[-1]
-        pages.append(f"\nMeasured {dates[0]} to {dates[-1]} on {last['cores']} cores of {last['cpu']}.\n")
-    (common.HERE / "README.md").write_text("".join(pages), encoding="utf-8")
+        rows = [_peer(m, [r for r in here if r["method"] == m]) for m in _values(here, "method")]
+        head = ["method", "SMSE", "MSLL", "coverage", "fit s", "predict s", "peak GB", "to the exact GP"]
+        parts.append(f"\n### {data}\n\n{_table(head, rows)}")
+    parts.append(
+        "\n*To the exact GP*: for up to 10,000 rows, how far a method is from the exact GP with the same "
+        "hyperparameters: root mean square of the means' differences in the exact GP's standard deviations, "
+        "and mean absolute difference of the logarithms of the variances."
+    )
+    return "\n".join(parts)
 
 
-def _line(method: str, runs: list[dict[str, Any]]) -> str:
+def _peer(method: str, runs: list[Row]) -> list[str]:
+    middle = _median(runs)
+    if middle is None:
+        return [method, runs[0]["status"], "", "", "", "", "", ""]
+    done = sum(r["status"] == "done" for r in runs)
+    exact = (
+        f"{middle['mean_to_exact']:.3f}, {middle['variance_to_exact']:.3f}"
+        if "mean_to_exact" in middle
+        else ""
+    )
+    return [
+        method + (f" ({done} seeds)" if done > 1 else ""),
+        f"{middle['smse']:.4f}",
+        f"{middle['msll']:.3f}",
+        f"{middle['coverage']:.3f}",
+        _seconds(middle, "fit"),
+        _seconds(middle, "predict"),
+        f"{middle['peak_gb']:.2f}",
+        exact,
+    ]
+
+
+def _verdicts(results: list[Row]) -> str:
+    rows = []
+    for data in _values(results, "data"):
+        here = [r for r in results if r["data"] == data]
+        medians = {m: _median([r for r in here if r["method"] == m]) for m in _values(here, "method")}
+        ours = medians.get(OURS)
+        rivals = {m: r for m, r in medians.items() if r is not None and not m.startswith(OURS) and m != NO_GP}
+        if ours is None or not rivals:
+            continue
+        error, density = min(r["smse"] for r in rivals.values()), min(r["msll"] for r in rivals.values())
+        near = {m: r for m, r in rivals.items() if r["smse"] <= 1.1 * error}
+        fastest = min(near, key=lambda m: _total(near[m]))
+        rows.append(
+            [
+                data,
+                f"{ours['smse']:.4f} ({ours['smse'] / error:.2f} × the best GP peer's)",
+                f"{ours['msll']:.3f} ({ours['msll'] - density:+.3f})",
+                f"{ours['coverage']:.3f}",
+                f"{_total(ours):.1f} s",
+                f"{fastest}: {_total(near[fastest]):.1f} s, {_total(near[fastest]) / _total(ours):.1f} × ours",
+            ]
+        )
+    return _table(["data", "our SMSE", "our MSLL", "coverage", "fit + predict", "the rival"], rows)
+
+
+def _draw_peers(results: list[Row]) -> None:
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from matplotlib import pyplot as plt
+
+    sets, methods = _values(results, "data"), _values(results, "method")
+    columns = min(4, len(sets))
+    figure, axes = plt.subplots(
+        -(-len(sets) // columns), columns, figsize=(3.4 * columns, 3.0 * -(-len(sets) // columns)),
+        squeeze=False, layout="constrained",
+    )  # fmt: skip
+    markers = dict(zip(methods, "o^sDdv<P*", strict=False))
+    for axis, data in zip(axes.flat, sets, strict=False):
+        for k, method in enumerate(methods):
+            middle = _median([r for r in results if r["data"] == data and r["method"] == method])
+            if middle is not None:
+                size = 90 if method == OURS else 40
+                axis.scatter(_total(middle), middle["msll"], size, f"C{k}", markers[method], label=method)
+        axis.set(title=data, xscale="log")
+        axis.grid(alpha=0.3)
+    for axis in axes.flat[len(sets) :]:
+        axis.set_axis_off()
+    figure.supxlabel("fit + predict, seconds")
+    figure.supylabel("MSLL (lower is better)")
+    labelled = {
+        label: handle for axis in axes.flat for handle, label in zip(*axis.get_legend_handles_labels())
+    }
+    figure.legend(labelled.values(), labelled.keys(), loc="outside lower center", ncols=5)
+    figure.savefig(common.HERE / "peers.png", dpi=110)
+    plt.close(figure)
+
+
+# ------------------------------------------------------------------------------------------- the others
+
+
+def scale(results: list[Row]) -> str:
+    """Numbers, growth exponents and a picture."""
+    _draw_scale(results)
+    head = ["data", "rows", "experts", "fit s", "first µs/query", "again µs/query", "peak GB"]
+    head += ["SMSE", "MSLL", "coverage"]
+    done = [r for r in results if r["status"] == "done"]
+    rows = [
+        [
+            r["data"], f"{r['rows']:,}", f"{r['n_experts']:,}", _seconds(r, "fit"),
+            f"{1e6 * r['predict_seconds'] / r['queries']:.0f}",
+            f"{1e6 * r['again_seconds'] / r['queries']:.0f}",
+            f"{r['peak_gb']:.2f}", f"{r['smse']:.4f}", f"{r['msll']:.3f}", f"{r['coverage']:.3f}",
+        ]
+        for r in done
+    ]  # fmt: skip
+    growth = []
+    for data in _values(done, "data"):
+        here = sorted(
+            (r for r in done if r["data"] == data and r["rows"] >= 100_000), key=lambda r: r["rows"]
+        )
+        if len(here) > 2:
+            n = np.log([r["rows"] for r in here])
+            fit, memory = (
+                np.polyfit(n, np.log([r[k] for r in here]), 1)[0] for k in ("fit_seconds", "peak_gb")
+            )
+            largest, at_1e5 = here[-1], here[0]
+            ratio = [largest[k] / at_1e5[k] for k in ("predict_seconds", "again_seconds")]
+            growth.append(
+                f"- {data}, from 10⁵ rows on: fit grows as n^{fit:.2f}, peak memory as n^{memory:.2f}; a query at "
+                f"{largest['rows']:,} rows takes {ratio[0]:.2f} times as long as at 100,000 the first time, "
+                f"{ratio[1]:.2f} times when asked again."
+            )
+    return "![time and memory against rows](scale.png)\n\n" + _table(head, rows) + "\n\n" + "\n".join(growth)
+
+
+def _draw_scale(results: list[Row]) -> None:
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from matplotlib import pyplot as plt
+
+    done = [r for r in results if r["status"] == "done"]
+    figure, axes = plt.subplots(1, 3, figsize=(11, 3.3), layout="constrained")
+    shown: list[tuple[str, Callable[[Row], float]]] = [
+        ("fit, seconds", lambda r: r["fit_seconds"]),
+        ("per query, µs", lambda r: 1e6 * r["predict_seconds"] / r["queries"]),
+        ("peak memory, GB", lambda r: r["peak_gb"]),
+    ]
+    for axis, (title, value) in zip(axes, shown, strict=True):
+        for data in _values(done, "data"):
+            here = sorted((r for r in done if r["data"] == data), key=lambda r: r["rows"])
+            axis.loglog([r["rows"] for r in here], [value(r) for r in here], "o-", label=data)
+        axis.set(title=title, xlabel="rows")
+        axis.grid(alpha=0.3)
+    axes[0].legend()
+    figure.savefig(common.HERE / "scale.png", dpi=110)
+    plt.close(figure)
+
+
+def selection(results: list[Row]) -> str:
+    """One row per selector and K."""
+    head = ["selection", "K", "learn s", "select s", "predict s", "SMSE", "MSLL", "coverage"]
+    rows = [
+        [
+            r["selection"], str(r["n_selected"]), f"{r['learn_seconds']:.2f}", f"{r['select_seconds']:.3f}",
+            _seconds(r, "predict"), f"{r['smse']:.4f}", f"{r['msll']:.3f}", f"{r['coverage']:.3f}",
+        ]
+        for r in results
+    ]  # fmt: skip
+    about = (
+        f"Protein, 70 k-means parts, one θ, {results[0]['queries']:,} queries with standard deviations; "
+        "*all* is NPAE with every expert.\n\n"
+    )
+    return about + _table(head, rows)
+
+
+def training(results: list[Row]) -> str:
+    """Both trainings of each set."""
+    head = ["data", "training", "training s", "whole fit s", "SMSE", "MSLL", "coverage"]
+    rows = [
+        [
+            r["data"] if way == "auto" else "", way, f"{r[way]['training_seconds']:.1f}",
+            _seconds(r[way], "fit"), f"{r[way]['smse']:.5f}", f"{r[way]['msll']:.3f}",
+            f"{r[way]['coverage']:.3f}",
+        ]
+        for r in _latest(results, "data") for way in ("auto", "full")
+    ]  # fmt: skip
+    failed = [r for r in results if r["status"] != "done"]
+    return _table(head, rows) + "".join(f"\n\n{r['data']}: {r['status']}" for r in failed)
+
+
+def widening(results: list[Row]) -> str:
+    """MSLL and coverage of each form."""
+    done = _latest(results, "data")
+    forms = list(done[0]["forms"])
+    head = ["data", "experts", "ν chosen", *forms]
+    rows = [
+        [
+            r["data"], str(r["n_experts"]), str(r["chosen"] or "none"),
+            *(f"{r['forms'][f]['msll']:.3f}, {r['forms'][f]['coverage']:.3f}" for f in forms),
+        ]
+        for r in done
+    ]  # fmt: skip
+    return (
+        "MSLL and coverage of the same answers: as the model says (none), with the experts' spread added, with "
+        "NPAE's `widen` for three ν and for the one that held-out rows choose (auto, the default), and that one "
+        "where it widens only.\n\n" + _table(head, rows)
+    )
+
+
+def folds(results: list[Row]) -> str:
+    """The defaults and what else they might be."""
+    head = ["data", "choice", "kernel", "experts", "SMSE", "MSLL", "coverage", "fit + predict, CPU s"]
+    rows = [
+        [
+            r["data"], r["choice"], r["kernel"], str(r["n_experts"]), f"{r['smse']:.4f}", f"{r['msll']:.3f}",
+            f"{r['coverage']:.3f}", f"{r['fit_cpu'] + r['predict_cpu']:.1f}",
+        ]
+        for r in results if r["status"] == "done"
+    ]  # fmt: skip
+    return "A tenth of the training rows is held out; no test row is read.\n\n" + _table(head, rows)
+
+
+def precision(results: list[Row]) -> str:
+    """Errors and gains of single precision, and ranks."""
+    head = ["data", "kernel", "mean's error", "std's error", "double, CPU s", "single, CPU s", "rank / rows"]
+    rows = [
+        [
+            r["data"], r["kernel"], f"{r['mean_error']:.1e}", f"{r['std_error']:.1e}",
+            f"{r['double_cpu']:.2f}", f"{r['single_cpu']:.2f}", f"{r['rank_share']:.2f}",
+        ]
+        for r in _latest(results, "data")
+    ]  # fmt: skip
+    return (
+        "Largest change of a prediction in units of the signal's standard deviation, time of predicting with "
+        "the pair stage in either precision, and numerical rank (10⁻⁶) of the blocks between neighbours. Single "
+        "precision gains little and does not keep 10⁻⁵ on every set, and the blocks are not of low rank: "
+        "neither is used.\n\n" + _table(head, rows)
+    )
+
+
+def efficiency(results: list[Row]) -> str:
+    """What the last run reached."""
+    r = results[-1]
+    return (
+        f"Matrix products reach {r['peak_gflops']:.0f} GFLOP/s with one thread per core. Training on blocks of 500 "
+        f"rows reaches {r['training_share']:.0f} % of that, the pair stage (500 rows, 500 queries a pair) "
+        f"{r['pair_share']:.0f} %. Kernel values, which are no matrix products, take {r['gram_of_training']:.0f} % "
+        f"of training's time and {r['kernel_of_pairs']:.0f} % of the pair stage's; the rest of training goes into "
+        "triangular factors, which run at a fraction of a product's speed at this size. LAPACK called without "
+        f"Python's lock is {r['cholesky_without_lock']:.2f} times as fast in as many threads."
+    )
+
+
+def dask(results: list[Row]) -> str:
+    """Every run as it is."""
+    keys = [k for k in results[-1] if k not in ("date", "cpu", "cores", "load", "status")]
+    rows = [[_shown(r.get(k, "")) for k in keys] for r in results if r["status"] == "done"]
+    return "See docs/dask.md and docs/scaling.md.\n\n" + _table(keys, rows)
+
+
+SECTIONS: tuple[tuple[str, str, Callable[[list[Row]], str]], ...] = (
+    ("Ours beside the peers", "peers", peers),
+    ("Growth with the rows", "scale", scale),
+    ("Selection", "selection", selection),
+    ("Training on blocks, or on every row", "training", training),
+    ("Experts who contradict each other", "widening", widening),
+    ("Built-in choices", "folds", folds),
+    ("Single precision and low rank", "precision", precision),
+    ("Share of the peak", "efficiency", efficiency),
+    ("The Dask engine", "dask", dask),
+)
+
+
+# ---------------------------------------------------------------------------------------------- helpers
+
+
+def _table(head: list[str], rows: Iterable[list[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def _values(results: list[Row], key: str) -> list[str]:
+    return list(dict.fromkeys(r[key] for r in results))
+
+
+def _latest(results: list[Row], key: str) -> list[Row]:
+    return list({r[key]: r for r in results if r["status"] == "done"}.values())
+
+
+def _median(runs: list[Row]) -> Row | None:
     done = [r for r in runs if r["status"] == "done"]
     if not done:
-        return f"| {method} | {runs[0]['status']} | | | | | |"
-    median = {score: statistics.median(r[score] for r in done) for score in SCORES}
-    seeds = f" ({len(done)} seeds)" if len(done) > 1 else ""
-    return (
-        f"| {method}{seeds} | {median['smse']:.4f} | {median['msll']:.3f} | {median['coverage']:.3f} "
-        f"| {median['fit_seconds']:.1f} | {median['predict_seconds']:.2f} | {median['peak_gb']:.2f} |"
-    )
+        return None
+    numbers = [k for k, v in done[0].items() if isinstance(v, float)]
+    return {k: statistics.median(r[k] for r in done) for k in numbers}
+
+
+def _total(row: Row) -> float:
+    return float(row["fit_seconds"] + row["predict_seconds"])
+
+
+def _seconds(row: Row, stage: str) -> str:
+    clock, cpu = row[f"{stage}_seconds"], row[f"{stage}_cpu"]
+    return f"{clock:.1f} / {cpu:.1f}" if clock >= 1 else f"{clock:.2f} / {cpu:.2f}"
+
+
+def _shown(value: Any) -> str:
+    return f"{value:,.3g}" if isinstance(value, float) else str(value)
+
+
+def _measured(results: list[Row]) -> str:
+    dates, last = sorted({r["date"] for r in results}), results[-1]
+    when = dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
+    loads = [r["load"] for r in results if "load" in r]
+    busy = f"; load average at the end of a run {min(loads):g} to {max(loads):g}" if loads else ""
+    return f"Measured {when} on {last['cores']} cores of {last['cpu']}{busy}."
