@@ -108,7 +108,7 @@ def _verdicts(results: list[Row]) -> str:
             continue
         error, density = min(r["smse"] for r in rivals.values()), min(r["msll"] for r in rivals.values())
         near = {m: r for m, r in rivals.items() if r["smse"] <= 1.1 * error}
-        fastest = min(near, key=lambda m: _total(near[m]))
+        took, fastest = min((_total(r), m) for m, r in near.items())
         rows.append(
             [
                 data,
@@ -116,7 +116,7 @@ def _verdicts(results: list[Row]) -> str:
                 f"{ours['msll']:.3f} ({ours['msll'] - density:+.3f})",
                 f"{ours['coverage']:.3f}",
                 f"{_total(ours):.1f} s",
-                f"{fastest}: {_total(near[fastest]):.1f} s, {_total(near[fastest]) / _total(ours):.1f} × ours",
+                f"{fastest}: {took:.1f} s, {took / _total(ours):.1f} × ours",
             ]
         )
     return _table(["data", "our SMSE", "our MSLL", "coverage", "fit + predict", "the rival"], rows)
@@ -147,10 +147,9 @@ def _draw_peers(results: list[Row]) -> None:
         axis.set_axis_off()
     figure.supxlabel("fit + predict, seconds")
     figure.supylabel("MSLL (lower is better)")
-    labelled = {
-        label: handle for axis in axes.flat for handle, label in zip(*axis.get_legend_handles_labels())
-    }
-    figure.legend(labelled.values(), labelled.keys(), loc="outside lower center", ncols=5)
+    shown = [pair for axis in axes.flat for pair in zip(*axis.get_legend_handles_labels(), strict=True)]
+    by_label = {label: handle for handle, label in shown}
+    figure.legend(by_label.values(), by_label.keys(), loc="outside lower center", ncols=5)
     figure.savefig(common.HERE / "peers.png", dpi=110)
     plt.close(figure)
 
@@ -175,9 +174,7 @@ def scale(results: list[Row]) -> str:
     ]  # fmt: skip
     growth = []
     for data in _values(done, "data"):
-        here = sorted(
-            (r for r in done if r["data"] == data and r["rows"] >= 100_000), key=lambda r: r["rows"]
-        )
+        here = [r for r in _by_rows(done, data) if r["rows"] >= 100_000]
         if len(here) > 2:
             n = np.log([r["rows"] for r in here])
             fit, memory = (
@@ -186,8 +183,8 @@ def scale(results: list[Row]) -> str:
             largest, at_1e5 = here[-1], here[0]
             ratio = [largest[k] / at_1e5[k] for k in ("predict_seconds", "again_seconds")]
             growth.append(
-                f"- {data}, from 10⁵ rows on: fit grows as n^{fit:.2f}, peak memory as n^{memory:.2f}; a query at "
-                f"{largest['rows']:,} rows takes {ratio[0]:.2f} times as long as at 100,000 the first time, "
+                f"- {data}, from 10⁵ rows on: fit grows as n^{fit:.2f}, peak memory as n^{memory:.2f}; "
+                f"a query at {largest['rows']:,} rows takes {ratio[0]:.2f} times as long as at 100,000 the first time, "
                 f"{ratio[1]:.2f} times when asked again."
             )
     return "![time and memory against rows](scale.png)\n\n" + _table(head, rows) + "\n\n" + "\n".join(growth)
@@ -208,7 +205,7 @@ def _draw_scale(results: list[Row]) -> None:
     ]
     for axis, (title, value) in zip(axes, shown, strict=True):
         for data in _values(done, "data"):
-            here = sorted((r for r in done if r["data"] == data), key=lambda r: r["rows"])
+            here = _by_rows(done, data)
             axis.loglog([r["rows"] for r in here], [value(r) for r in here], "o-", label=data)
         axis.set(title=title, xlabel="rows")
         axis.grid(alpha=0.3)
@@ -262,9 +259,9 @@ def widening(results: list[Row]) -> str:
         for r in done
     ]  # fmt: skip
     return (
-        "MSLL and coverage of the same answers: as the model says (none), with the experts' spread added, with "
-        "NPAE's `widen` for three ν and for the one that held-out rows choose (auto, the default), and that one "
-        "where it widens only.\n\n" + _table(head, rows)
+        "MSLL and coverage of the same answers: as the model says (none), with the experts' spread added, "
+        "with NPAE's `widen` for three ν and for the one that held-out rows choose (auto, the default), and "
+        "that one where it widens only.\n\n" + _table(head, rows)
     )
 
 
@@ -293,8 +290,8 @@ def precision(results: list[Row]) -> str:
     ]  # fmt: skip
     return (
         "Largest change of a prediction in units of the signal's standard deviation, time of predicting with "
-        "the pair stage in either precision, and numerical rank (10⁻⁶) of the blocks between neighbours. Single "
-        "precision gains little and does not keep 10⁻⁵ on every set, and the blocks are not of low rank: "
+        "the pair stage in either precision, and numerical rank (10⁻⁶) of the blocks between neighbours. "
+        "Single precision gains little and does not keep 10⁻⁵ on every set, and the blocks are not of low rank: "
         "neither is used.\n\n" + _table(head, rows)
     )
 
@@ -303,12 +300,13 @@ def efficiency(results: list[Row]) -> str:
     """What the last run reached."""
     r = results[-1]
     return (
-        f"Matrix products reach {r['peak_gflops']:.0f} GFLOP/s with one thread per core. Training on blocks of 500 "
-        f"rows reaches {r['training_share']:.0f} % of that, the pair stage (500 rows, 500 queries a pair) "
-        f"{r['pair_share']:.0f} %. Kernel values, which are no matrix products, take {r['gram_of_training']:.0f} % "
-        f"of training's time and {r['kernel_of_pairs']:.0f} % of the pair stage's; the rest of training goes into "
-        "triangular factors, which run at a fraction of a product's speed at this size. LAPACK called without "
-        f"Python's lock is {r['cholesky_without_lock']:.2f} times as fast in as many threads."
+        f"Matrix products reach {r['peak_gflops']:.0f} GFLOP/s with one thread per core. Training on blocks "
+        f"of 500 rows reaches {r['training_share']:.0f} % of that, the pair stage (500 rows, 500 queries a "
+        f"pair) {r['pair_share']:.0f} %. Kernel values, which are no matrix products, take "
+        f"{r['gram_of_training']:.0f} % of training's time and {r['kernel_of_pairs']:.0f} % of the pair "
+        "stage's; the rest of training goes into triangular factors, which run at a fraction of a product's "
+        f"speed at this size. LAPACK without Python's lock is {r['cholesky_without_lock']:.2f} times as fast "
+        "in as many threads."
     )
 
 
@@ -346,6 +344,10 @@ def _values(results: list[Row], key: str) -> list[str]:
 
 def _latest(results: list[Row], key: str) -> list[Row]:
     return list({r[key]: r for r in results if r["status"] == "done"}.values())
+
+
+def _by_rows(results: list[Row], data: str) -> list[Row]:
+    return sorted((r for r in results if r["data"] == data), key=lambda r: r["rows"])
 
 
 def _median(runs: list[Row]) -> Row | None:
