@@ -184,7 +184,8 @@ def scale(results: list[Row]) -> str:
             ratio = [largest[k] / at_1e5[k] for k in ("predict_seconds", "again_seconds")]
             growth.append(
                 f"- {data}, from 10⁵ rows on: fit grows as n^{fit:.2f}, peak memory as n^{memory:.2f}; "
-                f"a query at {largest['rows']:,} rows takes {ratio[0]:.2f} times as long as at 100,000 the first time, "
+                f"a query at {largest['rows']:,} rows takes {ratio[0]:.2f} times as long as at "
+                f"100,000 the first time, "
                 f"{ratio[1]:.2f} times when asked again."
             )
     return "![time and memory against rows](scale.png)\n\n" + _table(head, rows) + "\n\n" + "\n".join(growth)
@@ -291,7 +292,8 @@ def precision(results: list[Row]) -> str:
     return (
         "Largest change of a prediction in units of the signal's standard deviation, time of predicting with "
         "the pair stage in either precision, and numerical rank (10⁻⁶) of the blocks between neighbours. "
-        "Single precision gains little and does not keep 10⁻⁵ on every set, and the blocks are not of low rank: "
+        "Single precision gains little and does not keep 10⁻⁵ on every set, and the blocks are not of low "
+        "rank: "
         "neither is used.\n\n" + _table(head, rows)
     )
 
