@@ -7,6 +7,7 @@ gradient of the likelihood takes it into account, and `fit` reports it.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -121,6 +122,11 @@ def _mirror(a: np.ndarray, block: int = 64) -> np.ndarray:
     for start in range(0, len(a), block):
         stop = min(start + block, len(a))
         a[start:stop, :start] = a[:start, start:stop].T
-        square = a[start:stop, start:stop]
-        square[...] = np.triu(square) + np.triu(square, 1).T
+        square, below = a[start:stop, start:stop], _below_diagonal(stop - start)
+        square[below] = square.T[below]
     return a
+
+
+@cache
+def _below_diagonal(size: int) -> tuple[np.ndarray, np.ndarray]:
+    return np.tril_indices(size, -1)
