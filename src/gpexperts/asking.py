@@ -100,7 +100,7 @@ class Asking(Parameters):
         return np.ones(self._experts.n_outputs)
 
     def _width(self, level: float) -> Any:
-        """Half the width of an interval, a number or (p,), in the standard deviations that `predict` gives."""
+        """Half the width of an interval, a number or (p,), in units of the std that `predict` gives."""
         self._check_calibrate()
         if self._fitted_calibrate == "conformal":
             return self._shaped(self._calibration().quantile(checked_level(level)))
@@ -109,8 +109,8 @@ class Asking(Parameters):
     def _check_calibrate(self) -> None:
         if self.calibrate != self._fitted_calibrate:
             raise RefitRequiredError(
-                f"calibrate={self.calibrate!r}, but the model was fitted with {self._fitted_calibrate!r}: which "
-                "rows its experts see depends on that. Call fit again with this setting."
+                f"calibrate={self.calibrate!r}, but the model was fitted with {self._fitted_calibrate!r}: "
+                "which rows its experts see depends on that. Call fit again with this setting."
             )
 
     def _calibration(self) -> Calibration:

@@ -52,6 +52,7 @@ class Streams(NamedTuple):
 class Fitting(Asking):
     """The part of the estimator that turns rows into experts; `cluster` calls the same steps."""
 
+    labels_: np.ndarray
     trace_: list[TraceRow]
 
     def _validated(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -72,7 +73,10 @@ class Fitting(Asking):
         seeds = check_random_state(self.random_state).randint(np.iinfo(np.int32).max, size=7)
         self._selection_seed, self._rule_seed = int(seeds[3]), int(seeds[4])
         self.choices_: dict[str, Any] = {}
-        return Streams(*(np.random.RandomState(seeds[k]) for k in (0, 1, 2, 5, 6)))
+        partition, training, communication, sample, calibration = (
+            np.random.RandomState(seeds[k]) for k in (0, 1, 2, 5, 6)
+        )
+        return Streams(partition, training, communication, sample, calibration)
 
     def _opened_checkpoint(self, X: np.ndarray, y: np.ndarray) -> Checkpoint | None:
         if self.checkpoint is None:

@@ -125,7 +125,7 @@ def checked_level(level: Any) -> float:
     """Return the probability of an interval as a float strictly between 0 and 1."""
     if isinstance(level, bool) or not isinstance(level, Real):
         raise TypeError(f"level must be a number strictly between 0 and 1, got {level!r}.")
-    if not 0.0 < level < 1.0:
+    if not 0.0 < float(level) < 1.0:
         raise ValueError(f"level must lie strictly between 0 and 1, got {level}.")
     return float(level)
 
