@@ -63,8 +63,8 @@ def _squares(row: Row) -> str:
 def _verdicts(prior: dict[Any, Row]) -> list[str]:
     draws = next(iter(prior.values()))["draws"]
     lines = [
-        f"Share of {draws:,} draws, in per cent, whose 95 % interval held the function, and in brackets the mean",
-        "squared z-score. ▼ marks intervals that are too narrow, ▲ too wide; chance alone marks one in 1,000.",
+        f"Per cent of {draws:,} draws whose 95 % interval held the function; in brackets, the mean squared",
+        "z-score. ▼ marks intervals that are too narrow, ▲ too wide; chance alone marks one in 1,000.",
         "",
         "| rule | experts | " + " | ".join(ZONES) + " |",
         "| --- | --- |" + " ---: |" * len(ZONES),
