@@ -36,7 +36,7 @@ LENGTH, NOISE = 0.3, 0.05
 """Of an RBF kernel with variance 1 on the unit square."""
 BINS = 20
 DATA = ("concrete", "airfoil", "parkinsons", "pumadyn32nm", "pol", "protein", "sarcos")
-SPLITS = {"concrete": 5, "airfoil": 5}
+SPLITS = {"concrete": 5, "airfoil": 3}
 """Small test sets are split several times."""
 
 
@@ -165,8 +165,7 @@ def one_real(data: str, calibrate: str | None, seed: int) -> None:
     from gpexperts.metrics import smse
 
     X, y, X_test, y_test = split(data, seed)
-    model = DistributedGPRegressor(calibrate=calibrate, random_state=seed)
-    _, fit_seconds = common.timed(lambda: model.fit(X, y))
+    model = DistributedGPRegressor(calibrate=calibrate, random_state=seed).fit(X, y)
     mean, std = model.predict(X_test, return_std=True)
     coverage, width = {}, {}
     for level in LEVELS:
@@ -178,7 +177,6 @@ def one_real(data: str, calibrate: str | None, seed: int) -> None:
         "coverage": coverage,
         "width": width,
         "smse": smse(y_test, mean),
-        "fit_seconds": round(fit_seconds, 2),
         "choice": model.choices_.get("calibrate"),
     }
     print(json.dumps(told))

@@ -34,7 +34,6 @@ everywhere but in coverage, which should be 0.95.
 | `python benchmarks/calibration.py` | how often intervals hold what they promise; see docs/calibration.md |
 | `python benchmarks/prediction_memory.py` | rise of peak memory for 1,000,000 queries |
 | `python benchmarks/cli_throughput.py` | what the command line adds to a prediction |
-| `python benchmarks/calibration.py` | how honest every rule is about its intervals; docs/calibration.md |
 """
 OURS = "gpexperts"
 NO_GP = "HistGradientBoosting"
