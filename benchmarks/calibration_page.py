@@ -22,14 +22,24 @@ Row = dict[str, Any]
 
 def write() -> None:
     """Write the figure, and what stands between the marks of the page."""
-    prior = {(r["rule"], r["selection"], r["zone"], r["of"]): r for r in common.rows("calibration-prior")}
+    draw(_prior_results(), FIGURE)
     text = PAGE.read_text(encoding="utf-8")
-    if prior:
-        draw(prior, FIGURE)
-        text = _between(text, "prior", "\n".join([*_verdicts(prior), "", *_details(prior)]))
-    if real := common.rows("calibration-real"):
-        text = _between(text, "real", "\n".join(_real(real)))
+    for name, lines in tables().items():
+        text = _between(text, name, lines)
     PAGE.write_text(text, encoding="utf-8")
+
+
+def tables() -> dict[str, str]:
+    """Return what stands between the marks of each name."""
+    prior = _prior_results()
+    return {
+        "prior": "\n".join([*_verdicts(prior), "", *_details(prior)]),
+        "real": "\n".join(_real(common.rows("calibration-real"))),
+    }
+
+
+def _prior_results() -> dict[Any, Row]:
+    return {(r["rule"], r["selection"], r["zone"], r["of"]): r for r in common.rows("calibration-prior")}
 
 
 def _between(text: str, name: str, lines: str) -> str:
@@ -101,6 +111,8 @@ def _details(prior: dict[Any, Row]) -> list[str]:
 
 
 def _real(results: list[Row]) -> list[str]:
+    if not results:
+        return ["Not measured yet."]
     lines = [
         "| data | test rows | calibrate | 50 % | 90 % | 95 % | 99 % | width of 95 % | SMSE |",
         "| --- | ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: |",

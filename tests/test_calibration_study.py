@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom, chi2
 
+import calibration_page
 from calibration import ALL, FEW, LEVELS, ONE, RULES, ZONES, prior_study, summary
 
 PROMISED = [("npae", ALL), ("npae", FEW), ("npae", ONE), ("poe", ONE), ("gpoe", ONE), ("bcm", ONE)]
@@ -54,6 +55,12 @@ def test_known_faults_show() -> None:
     assert told["poe", "outside"] == told["bcm", "random parts"] == told["rbcm", "random parts"] == 1
     assert told["rbcm", "inside"] == 1
     assert told["gpoe", "inside"] == told["gpoe", "border"] == told["gpoe", "random parts"] == -1
+
+
+def test_the_page_shows_the_results_that_are_kept() -> None:
+    text = calibration_page.PAGE.read_text(encoding="utf-8")
+    for lines in calibration_page.tables().values():
+        assert lines in text
 
 
 @pytest.mark.slow

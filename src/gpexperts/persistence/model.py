@@ -134,4 +134,5 @@ def _calibration_fits(model: Any) -> bool:
         and len(y) > 0
         and y.shape == scores.shape == (len(y), p)
         and X.dtype == y.dtype == scores.dtype == np.float64
+        and (model._learned_calibration is None or bool((scores >= 0).all()))
     )
