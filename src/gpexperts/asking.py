@@ -12,11 +12,13 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gpexperts.aggregation import AGGREGATORS, NPAE, Aggregator
+from gpexperts.calibration import Calibration
 from gpexperts.engines import Engine, ThreadEngine
 from gpexperts.engines.dask import DaskEngine
 from gpexperts.exceptions import RefitRequiredError
 from gpexperts.experts.local import Experts
 from gpexperts.holdout import Rule, learn_rule
+from gpexperts.metrics import gaussian_width
 from gpexperts.moments import ExpertMoments, Prediction
 from gpexperts.parameters import Parameters
 from gpexperts.partition.deal import labels_are_given
@@ -24,7 +26,7 @@ from gpexperts.prediction import gather_moments, predict_in_batches
 from gpexperts.progress import listeners
 from gpexperts.selection import SELECTORS, ClassifierSelector, ExpertsView, KNNSelector, Selector
 from gpexperts.selection.base import checked_index
-from gpexperts.settings import member, number_selected
+from gpexperts.settings import checked_level, member, number_selected
 from gpexperts.standardize import Standardizer
 
 __all__ = ["Asking"]
@@ -51,6 +53,11 @@ class Asking(Parameters):
     _lock: threading.RLock
     _fitted_selector: tuple[Any, Selector] | None
     _learned_rule: tuple[Any, Rule] | None
+    _fitted_calibrate: str | None = None
+    """The setting that rows were held out for."""
+    _held_out: tuple[np.ndarray, np.ndarray] | None = None
+    """Inputs and targets that no expert has seen, in the units the kernel sees."""
+    _learned_calibration: tuple[Any, Calibration] | None = None
 
     def _queries(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
@@ -84,7 +91,54 @@ class Asking(Parameters):
         """(n, p), of the function or of a new observation, in the units the kernel sees."""
         if latent:
             return np.broadcast_to(prediction.var[:, None], prediction.mean.shape)
-        return prediction.observation_var(self._experts.covariance.noise_variance)
+        return self._variance_scale() * prediction.observation_var(self._experts.covariance.noise_variance)
+
+    def _variance_scale(self) -> np.ndarray:
+        """(p,) what the variance of an observation is multiplied with."""
+        if self._fitted_calibrate == "scale":
+            return self._calibration().variance_scale
+        return np.ones(self._experts.n_outputs)
+
+    def _width(self, level: float) -> Any:
+        """Half the width of an interval, a number or (p,), in units of the std that `predict` gives."""
+        self._check_calibrate()
+        if self._fitted_calibrate == "conformal":
+            return self._shaped(self._calibration().quantile(checked_level(level)))
+        return gaussian_width(level)
+
+    def _check_calibrate(self) -> None:
+        if self.calibrate != self._fitted_calibrate:
+            raise RefitRequiredError(
+                f"calibrate={self.calibrate!r}, but the model was fitted with {self._fitted_calibrate!r}: "
+                "which rows its experts see depends on that. Call fit again with this setting."
+            )
+
+    def _calibration(self) -> Calibration:
+        """What held-out rows say of the current settings; asked anew where those have changed."""
+        # As text: 1 is one expert, 1.0 is all of them.
+        key = _setting_key(self.selection), _setting_key(self.aggregation), repr(self.n_selected)
+        with self._lock:
+            if self._learned_calibration is None or self._learned_calibration[0] != key:
+                self._learned_calibration = key, self._calibrated()
+            return self._learned_calibration[1]
+
+    def _calibrated(self) -> Calibration:
+        assert self._held_out is not None
+        X, y = self._held_out
+        scores = np.empty_like(y)
+        rule = self._rule()
+        noise = self._experts.covariance.noise_variance
+        for rows, _, prediction in self._batches(X, self._asked(X, rule), rule):
+            scores[rows] = np.abs(y[rows] - prediction.mean) / np.sqrt(prediction.observation_var(noise))
+        learned = Calibration(np.sort(scores, axis=0))
+        scale = learned.variance_scale.tolist()
+        self.choices_["calibrate"] = {
+            "method": self._fitted_calibrate,
+            "rows_held_out": len(y),
+            "variance_scale": scale if self._y_ndim > 1 else scale[0],
+        }
+        listeners().say(1, f"{len(y)} held-out rows ask for {np.round(scale, 3)} times the variance")
+        return learned
 
     def _shaped(self, values: np.ndarray) -> np.ndarray:
         """Drop the outputs' axis where the training target had none."""

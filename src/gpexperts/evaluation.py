@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpexperts.metrics import coverage, crps, msll, nlpd, smse
+from gpexperts.exceptions import TooFewRowsError
+from gpexperts.metrics import coverage, crps, gaussian_width, msll, nlpd, smse
 
-__all__ = ["LEVELS", "Scores", "score"]
+__all__ = ["LEVELS", "Scores", "Width", "score", "share_inside"]
 
+Width = Callable[[float], float]
+"""Level ↦ half the width of an interval, in standard deviations."""
 LEVELS = (0.5, 0.9, 0.95, 0.99)
 
 
@@ -22,7 +26,7 @@ class Scores(NamedTuple):
     msll: float | None
     nlpd: float
     crps: float
-    coverage: dict[float, float]
+    coverage: dict[float, float | None]
     """Share of targets inside their interval, for each of `LEVELS`."""
     seconds_per_query: float | None
 
@@ -37,6 +41,7 @@ def score(
     std: np.ndarray,
     y_train: np.ndarray,
     seconds: float | None = None,
+    width: Width = gaussian_width,
 ) -> Scores:
     """Score predictions of one target.
 
@@ -47,6 +52,8 @@ def score(
         For the trivial predictor of MSLL.
     seconds : float, optional
         What all n predictions took.
+    width : callable
+        Of the intervals, where they are not the Gaussian ones of mean and std.
     """
     return Scores(
         n=len(y),
@@ -55,6 +62,14 @@ def score(
         msll=msll(y, mean, std, y_train) if np.ptp(y_train) > 0 else None,
         nlpd=nlpd(y, mean, std),
         crps=crps(y, mean, std),
-        coverage={level: coverage(y, mean, std, level) for level in LEVELS},
+        coverage={level: share_inside(y, mean, std, level, width) for level in LEVELS},
         seconds_per_query=None if seconds is None else seconds / len(y),
     )
+
+
+def share_inside(y: Any, mean: Any, std: Any, level: float, width: Width) -> float | None:
+    """Share of targets inside their interval; None if too few rows were held out for one."""
+    try:
+        return coverage(y, mean, std, level, width(level))
+    except TooFewRowsError:
+        return None

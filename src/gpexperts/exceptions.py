@@ -19,6 +19,7 @@ __all__ = [
     "RefitRequiredError",
     "RepairWarning",
     "TableError",
+    "TooFewRowsError",
     "UnsavableModelError",
 ]
 
@@ -49,6 +50,10 @@ class NotPositiveDefiniteError(ValueError):
 
 class RefitRequiredError(ValueError):
     """A setting was changed that the fitted experts cannot serve."""
+
+
+class TooFewRowsError(ValueError):
+    """Too few rows were held out for an interval of the level that was asked for."""
 
 
 class ModelFileError(ValueError):

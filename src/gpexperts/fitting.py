@@ -15,6 +15,7 @@ from sklearn.utils.validation import validate_data
 
 from gpexperts.aggregation import AGGREGATORS, Aggregator
 from gpexperts.asking import Asking
+from gpexperts.calibration import HELD_OUT, draw_held_out, kept_labels
 from gpexperts.engines import Engine, Held
 from gpexperts.exceptions import ConstantTargetWarning, RepairWarning
 from gpexperts.experts.checkpoint import Checkpoint
@@ -42,6 +43,8 @@ class Streams(NamedTuple):
     communication: np.random.RandomState
     sample: np.random.RandomState
     """For rows drawn from a dask collection."""
+    calibration: np.random.RandomState
+    """For rows that are held out."""
     checkpoint: Checkpoint | None = None
     """Where training is written down, for the same streams to be gone through again."""
 
@@ -49,6 +52,7 @@ class Streams(NamedTuple):
 class Fitting(Asking):
     """The part of the estimator that turns rows into experts; `cluster` calls the same steps."""
 
+    labels_: np.ndarray
     trace_: list[TraceRow]
 
     def _validated(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -66,11 +70,13 @@ class Fitting(Asking):
 
     def _streams(self) -> Streams:
         """Give every random stage its own stream."""
-        seeds = check_random_state(self.random_state).randint(np.iinfo(np.int32).max, size=6)
+        seeds = check_random_state(self.random_state).randint(np.iinfo(np.int32).max, size=7)
         self._selection_seed, self._rule_seed = int(seeds[3]), int(seeds[4])
         self.choices_: dict[str, Any] = {}
-        partition, training, communication, sample = (np.random.RandomState(seeds[k]) for k in (0, 1, 2, 5))
-        return Streams(partition, training, communication, sample)
+        partition, training, communication, sample, calibration = (
+            np.random.RandomState(seeds[k]) for k in (0, 1, 2, 5, 6)
+        )
+        return Streams(partition, training, communication, sample, calibration)
 
     def _opened_checkpoint(self, X: np.ndarray, y: np.ndarray) -> Checkpoint | None:
         if self.checkpoint is None:
@@ -85,8 +91,23 @@ class Fitting(Asking):
         settings = {name: repr(value) for name, value in self.get_params().items() if name not in where}
         return Checkpoint(self.checkpoint, joblib.hash((settings, X.shape, X[::every], y[::every])))
 
-    def _fit_rows(self, X: np.ndarray, y: np.ndarray, streams: Streams) -> None:
-        """Fit to validated rows of this process."""
+    def _fit_and_calibrate(self, X: np.ndarray, y: np.ndarray, streams: Streams) -> None:
+        """Fit to most of the rows, and keep the others to ask how far the model is to be trusted."""
+        held_out = draw_held_out(len(X), streams.calibration)
+        given = kept_labels(self.partition, held_out) if labels_are_given(self.partition) else None
+        self._fit_rows(X[~held_out], y[~held_out], streams, given)
+        labels = np.full(len(X), HELD_OUT)
+        labels[~held_out] = self.labels_
+        self.labels_ = labels
+        self._fitted_calibrate = self.calibrate
+        self._held_out = self._x_scale.transform(X[held_out]), self._y_scale.transform(y[held_out])
+        listeners().start("calibrating")
+        self._calibration()
+
+    def _fit_rows(
+        self, X: np.ndarray, y: np.ndarray, streams: Streams, given: np.ndarray | None = None
+    ) -> None:
+        """Fit to validated rows of this process; `given` are their labels where `partition` has more."""
         streams = streams._replace(checkpoint=self._opened_checkpoint(X, y))
         self._set_scales(Standardizer.fit(X), Standardizer.fit(y), (y == y[0]).all(axis=0), y[0])
         X, y = self._x_scale.transform(X), self._y_scale.transform(y)
@@ -105,7 +126,7 @@ class Fitting(Asking):
         partition, scale = self._partitioner(scale)
         labels = deal_rows(
             X / scale,
-            partition,
+            partition if given is None else given,
             self.n_experts,
             self.expert_size,
             aggregator,
@@ -157,6 +178,7 @@ class Fitting(Asking):
         self._lock = threading.RLock()
         self._fitted_selector: tuple[Any, Selector] | None = None
         self._learned_rule: tuple[Any, Rule] | None = None
+        self._fitted_calibrate = self._held_out = self._learned_calibration = None
         listeners().start("learning whom to ask")
         self._rule()  # so that a wrong K is an error now, not at the first prediction
 

@@ -12,6 +12,8 @@ from numpy.typing import ArrayLike
 from scipy.special import ndtr, ndtri
 from sklearn.utils.validation import check_consistent_length
 
+from gpexperts.settings import checked_level
+
 __all__ = ["coverage", "crps", "msll", "nlpd", "smse"]
 
 
@@ -75,12 +77,26 @@ def crps(y: ArrayLike, mean: ArrayLike, std: ArrayLike) -> float:
     return float(np.mean(std_ * (z * (2.0 * ndtr(z) - 1.0) + 2.0 * density - 1.0 / np.sqrt(np.pi))))
 
 
-def coverage(y: ArrayLike, mean: ArrayLike, std: ArrayLike, level: float = 0.95) -> float:
-    """Share of targets inside their central Gaussian interval of the given level; `level` if honest."""
-    if not 0.0 < level < 1.0:
-        raise ValueError(f"level must lie strictly between 0 and 1, got {level}.")
+def coverage(
+    y: ArrayLike, mean: ArrayLike, std: ArrayLike, level: float = 0.95, width: float | None = None
+) -> float:
+    """Share of targets inside their central interval of the given level; `level` if honest.
+
+    Parameters
+    ----------
+    y, mean, std : array-like of shape (n,) or (n, n_outputs)
+    level : float
+    width : float, optional
+        Half the interval's width in standard deviations; that of a Gaussian if not given.
+    """
+    width = gaussian_width(level) if width is None else width
     y_, mean_, std_ = _with_std(y, mean, std)
-    return float(np.mean(np.abs(y_ - mean_) <= ndtri(0.5 + 0.5 * level) * std_))
+    return float(np.mean(np.abs(y_ - mean_) <= width * std_))
+
+
+def gaussian_width(level: float) -> float:
+    """Half the width of a central Gaussian interval, in standard deviations."""
+    return float(ndtri(0.5 + 0.5 * checked_level(level)))
 
 
 def _gaussian_loss(y: np.ndarray, mean: np.ndarray, std: np.ndarray) -> np.ndarray:

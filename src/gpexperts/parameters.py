@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from gpexperts.calibration import METHODS
 from gpexperts.engines import Engine, ThreadEngine
 from gpexperts.engines.dask import engine_for, portable
 from gpexperts.settings import bytes_of
@@ -41,6 +42,7 @@ class Parameters(BaseEstimator):
         verbose: int = 0,
         checkpoint: str | os.PathLike[str] | None = None,
         share_inputs: bool = True,
+        calibrate: str | None = None,
     ) -> None:
         self.n_experts = n_experts
         self.expert_size = expert_size
@@ -60,6 +62,7 @@ class Parameters(BaseEstimator):
         self.verbose = verbose
         self.checkpoint = checkpoint
         self.share_inputs = share_inputs
+        self.calibrate = calibrate
 
     def __setattr__(self, name: str, value: Any) -> None:
         super().__setattr__(name, portable(value) if name == "engine" else value)
@@ -70,6 +73,8 @@ class Parameters(BaseEstimator):
             raise ValueError(f"optimizer must be 'lbfgs' or None, got {self.optimizer!r}.")
         if self.training not in ("auto", "full"):
             raise ValueError(f"training must be 'auto' or 'full', got {self.training!r}.")
+        if not (self.calibrate is None or isinstance(self.calibrate, str)) or self.calibrate not in METHODS:
+            raise ValueError(f"calibrate must be None, 'scale' or 'conformal', got {self.calibrate!r}.")
         if isinstance(self.n_restarts, bool) or not isinstance(self.n_restarts, (int, np.integer)):
             raise TypeError(f"n_restarts must be an int, got {self.n_restarts!r}.")
         if self.n_restarts < 0:

@@ -18,6 +18,7 @@ import numpy as np
 __all__ = [
     "automatic_n_experts",
     "bytes_of",
+    "checked_level",
     "default_memory_budget",
     "member",
     "number_of_experts",
@@ -118,6 +119,15 @@ def positive_int(value: Any, parameter: str, otherwise: str = "'auto'") -> int:
     if value < 1:
         raise ValueError(f"{parameter} must be at least 1, got {value}.")
     return int(value)
+
+
+def checked_level(level: Any) -> float:
+    """Return the probability of an interval as a float strictly between 0 and 1."""
+    if isinstance(level, bool) or not isinstance(level, Real):
+        raise TypeError(f"level must be a number strictly between 0 and 1, got {level!r}.")
+    if not 0.0 < float(level) < 1.0:
+        raise ValueError(f"level must lie strictly between 0 and 1, got {level}.")
+    return float(level)
 
 
 _UNITS = {"": 1, "b": 1}

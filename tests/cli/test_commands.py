@@ -211,6 +211,39 @@ def test_evaluate_gives_the_scores_of_the_metrics(run) -> None:
         assert word in out
 
 
+def test_calibrated_intervals_are_those_of_python(run) -> None:
+    args = ("--drop", "id", "--one-hot", "auto", "--calibrate", "conformal")
+    assert run(*FIT, *args, "-q").code == 0
+    model = gpexperts.load("new.gpx")
+    assert model.calibrate == "conformal"
+    table = pacsv.read_csv("test_houses.csv")
+    mean, std = direct(model, table)
+    y = table["price"].to_numpy()
+    inside = [np.abs(y - mean) <= model._width(level) * std for level in (0.5, 0.9, 0.95)]
+
+    for explain in ([], ["--explain"]):
+        ended = run("predict", "new.gpx", "test_houses.csv", "--level", "0.9", "-o", "out.parquet", *explain)
+        assert ended.code == 0
+        out = pq.read_table("out.parquet")
+        lower, upper = out["lower"].to_numpy(), out["upper"].to_numpy()
+        np.testing.assert_array_equal(out["std"].to_numpy(), std)
+        np.testing.assert_array_equal((lower <= y) & (y <= upper), inside[1])
+        np.testing.assert_allclose(upper - lower, 2 * model._width(0.9) * std)
+
+    shares = json.loads(run("evaluate", "new.gpx", "test_houses.csv", "--json").out)["coverage"]
+    assert [shares[level] for level in ("0.5", "0.9", "0.95")] == [pytest.approx(i.mean()) for i in inside]
+    assert shares["0.99"] is None  # 75 rows were held out
+    assert "not defined" in run("evaluate", "new.gpx", "test_houses.csv").out
+    assert "rows_held_out 75" in run("info", "new.gpx").out
+    assert run("report", "new.gpx", "test_houses.csv", "-o", "report.html").code == 0
+
+    Path("out.parquet").unlink()
+    ended = run("predict", "new.gpx", "test_houses.csv", "--level", "0.99", "-o", "out.parquet")
+    assert (ended.code, Path("out.parquet").exists()) == (2, False)
+    assert "needs at least 99 rows held out" in ended.err
+    assert "calibrate must be" in run(*FIT, *args[:-1], "conform").err
+
+
 def test_info_tells_what_the_model_is(run) -> None:
     facts = json.loads(run("info", "houses.gpx", "--json").out)
     model = gpexperts.load("houses.gpx")

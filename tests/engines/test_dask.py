@@ -103,6 +103,16 @@ def test_every_rule_and_selector_answers_as_on_this_machine(client, data, aggreg
     np.testing.assert_allclose(there.explain(X_new).weight, here.explain(X_new).weight, rtol=0, atol=1e-9)
 
 
+@pytest.mark.parametrize("calibrate", ["scale", "conformal"])
+def test_calibrated_intervals_are_the_same_for_arrays_and_collections(client, data, calibrate) -> None:
+    X, y, X_new = data
+    here = fixed(calibrate=calibrate).fit(X, y).predict_interval(X_new)
+    model = fixed(calibrate=calibrate, engine=client).fit(X, y)
+    np.testing.assert_allclose(model.predict_interval(X_new), here, rtol=0, atol=1e-9)
+    lazy = model.predict_interval(da.from_array(X_new, chunks=(25, 2)))
+    np.testing.assert_allclose(client.compute(lazy, sync=True), here, rtol=0, atol=1e-9)
+
+
 @pytest.mark.parametrize("training", ["auto", "full"])
 def test_training_and_automatic_choices_are_the_same(client, data, training) -> None:
     X, y, X_new = data

@@ -46,6 +46,7 @@ SETTINGS = {
     "an isotropic kernel without noise": {"kernel": RBF(1.0), "optimizer": None},
     "given labels": {"n_experts": "auto", "partition": np.arange(160) % 3},
     "not standardised, a RandomState": {"standardize": False, "random_state": np.random.RandomState(3)},
+    "calibrated": {"calibrate": "scale"},
     "kmeans, two threads": {"partition": "kmeans", "n_jobs": 2, "n_selected": 0.5},
 }
 

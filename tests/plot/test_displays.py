@@ -49,6 +49,21 @@ def test_it_draws_on_the_given_axis(name: str, model: DistributedGPRegressor, ax
     ax.figure.canvas.draw()
 
 
+def test_calibrated_intervals_are_drawn_as_they_are_predicted(ax) -> None:
+    model = DistributedGPRegressor(kernel="rbf", calibrate="conformal", random_state=0).fit(X, Y)
+    lower, upper = model.predict_interval(X, 0.8)
+    inside = (lower <= Y) & (upper >= Y)
+    plot.PredictedObservedDisplay.from_estimator(model, X, Y, level=0.8, ax=ax)
+    assert f"inside the 80 % interval ({inside.sum()})" in ax.get_legend_handles_labels()[1]
+    display = plot.CalibrationDisplay.from_estimator(model, X, Y, ax=ax)
+    assert display.shares[display.levels == 0.8] == pytest.approx(inside.mean())
+    assert display.levels.max() == 0.98  # 50 rows were held out
+    band = plot.PredictionDisplay1D.from_estimator(model, level=0.8)
+    lower, upper = model.predict_interval(band.x[:, None], 0.8)
+    np.testing.assert_allclose(band.mean + band.width * band.std, upper)
+    plt.close(band.figure_)
+
+
 def test_it_makes_a_figure_of_its_own(model: DistributedGPRegressor) -> None:
     display = plot.TraceDisplay.from_estimator(model)
     drawn = np.concatenate([line.get_ydata() for line in display.ax_.lines])

@@ -52,7 +52,7 @@ def evaluate(
     reader = open_table(table, format)
     with progress(quiet, verbose) as heard, one_bar(heard, f"predicting {table}", reader.n_rows):
         rows = predict_rows(fitted, reader, target_column(fitted, target), drop_missing=drop_missing)
-    scores = score(rows.y, rows.mean, rows.std, training_targets(fitted), rows.seconds)
+    scores = score(rows.y, rows.mean, rows.std, training_targets(fitted), rows.seconds, width=fitted._width)
     if json:
         print_json(scores.as_dict())
         return
@@ -80,7 +80,7 @@ def _print(scores: Any) -> None:
     for level, share in scores.coverage.items():
         table.add_row(
             f"coverage {100 * level:g} %",
-            f"{100 * share:.1f} %",
+            "not defined" if share is None else f"{100 * share:.1f} %",
             f"inside their interval; {100 * level:g} % is honest",
         )
     table.add_row("time", f"{1e3 * scores.seconds_per_query:.3g} ms", "per query")

@@ -111,6 +111,14 @@ def fit(
             "poe",
         ),
     ] = None,
+    calibrate: Annotated[
+        str | None,
+        _option(
+            "Correct intervals by held-out rows: scale (one factor) or conformal (coverage is promised).",
+            "scale",
+            "conformal",
+        ),
+    ] = None,
     standardize: Annotated[
         bool | None,
         typer.Option(
@@ -163,6 +171,7 @@ def fit(
         "selection": selection,
         "n_selected": number_or_word(n_selected),
         "aggregation": aggregation,
+        "calibrate": calibrate,
         "standardize": standardize,
         "memory_budget": memory_budget,
         "engine": _engine(engine, scheduler),

@@ -63,7 +63,7 @@ def estimator(settings: Mapping[str, Any]) -> DistributedGPRegressor:
 
 
 def _value(name: str, value: Any) -> Any:
-    if name == "optimizer" and value == "none":
+    if name in ("optimizer", "calibrate") and value == "none":
         return None
     if not isinstance(value, dict):
         return value

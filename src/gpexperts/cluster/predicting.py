@@ -35,6 +35,8 @@ class _Plan(NamedTuple):
     aggregator: Aggregator
     noise: float | None
     """None predicts the latent function."""
+    variance_scale: np.ndarray
+    """(p,) factor of an observation's variance."""
     one_output: bool
 
 
@@ -68,6 +70,7 @@ def predict_collection(
         n_experts=M,
         aggregator=aggregator,
         noise=None if latent else experts.covariance.noise_variance,
+        variance_scale=model._variance_scale(),
         one_output=model._y_ndim == 1,
     )
     (plan,) = engine.persist([engine.task("plan of a prediction", _same, _Opaque(made))])
@@ -126,7 +129,7 @@ def _combined(gathered: Gathered, plan: _Plan) -> tuple[np.ndarray, np.ndarray]:
     if plan.noise is None:
         var = np.broadcast_to(prediction.var[:, None], prediction.mean.shape)
     else:
-        var = prediction.observation_var(plan.noise)
+        var = plan.variance_scale * prediction.observation_var(plan.noise)
     return plan.y_scale.restore(prediction.mean), np.sqrt(var) * plan.y_scale.scale
 
 

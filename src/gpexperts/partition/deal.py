@@ -12,7 +12,7 @@ from gpexperts.exceptions import FewerExpertsWarning
 from gpexperts.partition.base import Partitioner, compact
 from gpexperts.settings import automatic_n_experts, number_of_experts, positive_int
 
-__all__ = ["communication_size", "deal_rows", "labels_are_given"]
+__all__ = ["communication_size", "deal_rows", "labels_are_given", "labels_per_row"]
 
 
 def labels_are_given(partition: Any) -> bool:
@@ -72,15 +72,21 @@ def deal_rows(
     return labels
 
 
-def _given_labels(
-    partition: Any, n: int, n_experts: Any, expert_size: Any, aggregator: Aggregator
-) -> np.ndarray:
+def labels_per_row(partition: Any, n: int) -> np.ndarray:
+    """Return the labels that the user gave instead of a method, shape (n,)."""
     labels = np.asarray(partition)
     if labels.shape != (n,) or not np.issubdtype(labels.dtype, np.integer):
         raise ValueError(
             "partition must name a method ('auto', 'random', 'kmeans', 'balanced'), be a Partitioner, or be "
             f"an int array with one label per row, shape ({n},); got {labels.dtype} of shape {labels.shape}."
         )
+    return labels
+
+
+def _given_labels(
+    partition: Any, n: int, n_experts: Any, expert_size: Any, aggregator: Aggregator
+) -> np.ndarray:
+    labels = labels_per_row(partition, n)
     if labels.min() < 0 and not aggregator.needs_communication:
         raise ValueError(
             "partition holds negative labels; −1 marks rows that are shared by all experts, "

@@ -116,6 +116,23 @@ def _check_consistent(model: Any) -> None:
         and model._x_scale.shift.shape == model._x_scale.scale.shape == (d,)
         and model._y_scale.shift.shape == model._y_scale.scale.shape == (experts.y.shape[1],)
         and model._centroids.shape == (model.n_experts_, d)
+        and _calibration_fits(model)
     )
     if not shapes_fit:
         raise CorruptModelError("the sizes of its arrays contradict each other.")
+
+
+def _calibration_fits(model: Any) -> bool:
+    if model._held_out is None:
+        return model._fitted_calibrate is None
+    d, p = model.n_features_in_, model._experts.y.shape[1]
+    X, y = model._held_out
+    scores = y if model._learned_calibration is None else model._learned_calibration[1].scores
+    return (
+        model._fitted_calibrate in ("scale", "conformal")
+        and X.shape == (len(y), d)
+        and len(y) > 0
+        and y.shape == scores.shape == (len(y), p)
+        and X.dtype == y.dtype == scores.dtype == np.float64
+        and (model._learned_calibration is None or bool((scores >= 0).all()))
+    )

@@ -14,6 +14,7 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.preprocessing import LabelBinarizer
 
 from gpexperts.aggregation import AGGREGATORS
+from gpexperts.calibration import Calibration
 from gpexperts.engines import ThreadEngine
 from gpexperts.experts.local import Experts
 from gpexperts.experts.staged import Evidence
@@ -31,7 +32,7 @@ def _by_name(*classes: type) -> dict[str, type]:
     return {cls.__name__: cls for cls in classes}
 
 
-RECORDS = _by_name(Column, Evidence, Rule, Standardizer, TableSchema, TraceRow)
+RECORDS = _by_name(Calibration, Column, Evidence, Rule, Standardizer, TableSchema, TraceRow)
 """Named tuples and dataclasses: their fields are all there is to them."""
 
 STATEFUL = _by_name(

@@ -6,17 +6,22 @@ from typing import Any, Self
 
 import numpy as np
 
+from gpexperts.evaluation import Width, share_inside
 from gpexperts.inspection import single_output
-from gpexperts.metrics import coverage
+from gpexperts.metrics import gaussian_width
 from gpexperts.plot.base import ACCENT, Display
 
 __all__ = ["CalibrationDisplay", "calibration_curve"]
 
 
-def calibration_curve(y: Any, mean: Any, std: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return levels from 0.01 to 0.99 and the share of targets inside their interval at each."""
-    levels = np.arange(1, 100) / 100
-    return levels, np.array([coverage(y, mean, std, level) for level in levels])
+def calibration_curve(
+    y: Any, mean: Any, std: Any, width: Width = gaussian_width
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return levels from 0.01 to 0.99, where there are intervals, and the share of targets inside each."""
+    levels = (np.arange(1, 100) / 100).tolist()
+    shares = {level: share_inside(y, mean, std, level, width) for level in levels}
+    known = {level: share for level, share in shares.items() if share is not None}
+    return np.array(list(known)), np.array(list(known.values()))
 
 
 class CalibrationDisplay(Display):
@@ -36,7 +41,8 @@ class CalibrationDisplay(Display):
     def from_estimator(cls, estimator: Any, X: Any, y: Any, *, ax: Any = None) -> Self:
         """Predict X and compare with y."""
         single_output(estimator, "CalibrationDisplay")
-        return cls.from_predictions(y, *estimator.predict(X, return_std=True), ax=ax)
+        mean, std = estimator.predict(X, return_std=True)
+        return cls(*calibration_curve(y, mean, std, estimator._width), len(y)).plot(ax)
 
     @classmethod
     def from_predictions(cls, y: Any, mean: Any, std: Any, *, ax: Any = None) -> Self:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from scipy.special import ndtri
 
 from gpexperts.inspection import single_output
+from gpexperts.metrics import gaussian_width
 from gpexperts.plot.base import ACCENT, SECOND, Display
 
 __all__ = ["PredictedObservedDisplay"]
@@ -21,20 +21,31 @@ class PredictedObservedDisplay(Display):
     y, mean, std : ndarray of shape (n,)
     level : float
         Probability of the intervals.
+    width : float, optional
+        Half their width in standard deviations; that of a Gaussian if not given.
     max_rows : int
         At most this many rows are drawn, evenly spread over the given ones.
     """
 
     def __init__(
-        self, y: np.ndarray, mean: np.ndarray, std: np.ndarray, *, level: float = 0.95, max_rows: int = 2000
+        self,
+        y: np.ndarray,
+        mean: np.ndarray,
+        std: np.ndarray,
+        *,
+        level: float = 0.95,
+        width: float | None = None,
+        max_rows: int = 2000,
     ) -> None:
         self.y, self.mean, self.std, self.level, self.max_rows = y, mean, std, level, max_rows
+        self.width = gaussian_width(level) if width is None else width
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Any, *, level: float = 0.95, ax: Any = None) -> Self:
         """Predict X and draw against y."""
         single_output(estimator, "PredictedObservedDisplay")
-        return cls.from_predictions(y, *estimator.predict(X, return_std=True), level=level, ax=ax)
+        mean, std = estimator.predict(X, return_std=True)
+        return cls(np.asarray(y), mean, std, level=level, width=estimator._width(level)).plot(ax)
 
     @classmethod
     def from_predictions(cls, y: Any, mean: Any, std: Any, *, level: float = 0.95, ax: Any = None) -> Self:
@@ -45,7 +56,7 @@ class PredictedObservedDisplay(Display):
         ax = self._take(ax)
         rows = np.linspace(0, len(self.y) - 1, min(len(self.y), self.max_rows)).astype(int)
         y, mean = self.y[rows], self.mean[rows]
-        half = ndtri(0.5 + 0.5 * self.level) * self.std[rows]
+        half = self.width * self.std[rows]
         inside = np.abs(y - mean) <= half
         for which, colour, label in ((inside, ACCENT, "inside"), (~inside, SECOND, "outside")):
             ax.errorbar(

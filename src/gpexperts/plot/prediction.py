@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from scipy.special import ndtri
 
 from gpexperts.inspection import feature_names, single_output, training_inputs
+from gpexperts.metrics import gaussian_width
 from gpexperts.plot.base import ACCENT, Display
 
 __all__ = ["PredictionDisplay1D"]
@@ -21,6 +21,8 @@ class PredictionDisplay1D(Display):
     x, mean, std : ndarray of shape (n,)
     level : float
         Probability of the band.
+    width : float, optional
+        Half its width in standard deviations; that of a Gaussian if not given.
     data : tuple of ndarray or None
         (x, y) of rows to draw as points.
     name : str
@@ -34,11 +36,13 @@ class PredictionDisplay1D(Display):
         std: np.ndarray,
         *,
         level: float = 0.95,
+        width: float | None = None,
         data: tuple[np.ndarray, np.ndarray] | None = None,
         name: str = "x",
     ) -> None:
         self.x, self.mean, self.std = x, mean, std
         self.level, self.data, self.name = level, data, name
+        self.width = gaussian_width(level) if width is None else width
 
     @classmethod
     def from_estimator(
@@ -58,7 +62,8 @@ class PredictionDisplay1D(Display):
             grid = type(X)({X.columns[0]: x})
         mean, std = estimator.predict(grid, return_std=True)
         data = None if X is None or y is None else (np.asarray(X, dtype=float)[:, 0], np.asarray(y))
-        return cls(x, mean, std, level=level, data=data, name=feature_names(estimator)[0]).plot(ax)
+        width, name = estimator._width(level), feature_names(estimator)[0]
+        return cls(x, mean, std, level=level, width=width, data=data, name=name).plot(ax)
 
     @classmethod
     def from_predictions(
@@ -73,11 +78,11 @@ class PredictionDisplay1D(Display):
 
     def plot(self, ax: Any = None) -> Self:
         ax = self._take(ax)
-        width = ndtri(0.5 + 0.5 * self.level)
+        half = self.width * self.std
         if self.data is not None:
             ax.plot(*self.data, ".", color="0.45", ms=3, zorder=1, label="observed")
         ax.fill_between(
-            self.x, self.mean - width * self.std, self.mean + width * self.std,
+            self.x, self.mean - half, self.mean + half,
             color=ACCENT, alpha=0.2, lw=0, label=f"{100 * self.level:g} % interval",
         )  # fmt: skip
         ax.plot(self.x, self.mean, color=ACCENT, lw=1.6, label="mean")

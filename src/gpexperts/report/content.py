@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import ndtri
 
 from gpexperts import inspection
 from gpexperts.evaluation import score
@@ -57,7 +56,11 @@ def gather(model: Any, observed: Observed | None, target: str) -> dict[str, Any]
         "target": target,
         "features": inspection.feature_names(model),
         "level": _LEVEL,
-        "trained_on": {"rows": len(model.labels_), "source": None if table is None else table.source},
+        "width": float(model._width(_LEVEL)),
+        "trained_on": {
+            "rows": len(inspection.training_targets(model)),
+            "source": None if table is None else table.source,
+        },
         "experts": _experts(model, index),
         "relevance": _relevance(model),
         "trace": [[row.log_marginal_likelihood for row in stage] for stage in inspection.stages(model)],
@@ -98,7 +101,7 @@ def _queries(model: Any, X: np.ndarray, y: np.ndarray | None) -> list[dict[str, 
     """Rows that can be picked, each with its explanation: numbers as Python has them, not rounded."""
     rows = _spread(len(X), _MOST_QUERIES)
     told = _quietly(model.explain, X[rows])
-    width = float(ndtri(0.5 + 0.5 * _LEVEL))
+    width = float(model._width(_LEVEL))
     queries = []
     for q, row in enumerate(rows):
         asked = told.experts[q] >= 0
@@ -128,10 +131,11 @@ def _queries(model: Any, X: np.ndarray, y: np.ndarray | None) -> list[dict[str, 
 
 
 def _observed(model: Any, seen: Observed, counted: np.ndarray, index: np.ndarray) -> dict[str, Any]:
-    scores = score(seen.y, seen.mean, seen.std, inspection.training_targets(model), seen.seconds)
-    levels, shares = calibration_curve(seen.y, seen.mean, seen.std)
+    told = seen.y, seen.mean, seen.std
+    scores = score(*told, inspection.training_targets(model), seen.seconds, width=model._width)
+    levels, shares = calibration_curve(*told, model._width)
     points = _spread(len(seen.y), _MOST_POINTS)
-    inside = np.abs(seen.y - seen.mean) <= ndtri(0.5 + 0.5 * _LEVEL) * seen.std
+    inside = np.abs(seen.y - seen.mean) <= model._width(_LEVEL) * seen.std
     return {
         "source": seen.source,
         "scores": scores.as_dict(),

@@ -220,7 +220,7 @@
   // ------------------------------------------------------------------- against what was observed
 
   const drawAgainst = ({ points }) => {
-    const half = points.std.map((s) => 1.959963984540054 * s);
+    const half = points.std.map((s) => data.width * s);
     const both = extent([...points.y, ...points.mean]);
     const { svg, x, y } = frame("against", { xs: both, ys: both, height: 420, xlabel: `observed ${data.target}`, ylabel: "predicted" });
     draw(svg, "line", { x1: x(both[0]), y1: y(both[0]), x2: x(both[1]), y2: y(both[1]), stroke: INK, "stroke-dasharray": "4 4", "stroke-opacity": 0.5 });

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import ndtri
 
 from gpexperts.exceptions import TableError
 from gpexperts.inspection import names_were_checked, single_output
@@ -135,12 +134,10 @@ def predict_table(
         Rows written, and rows left out because a value is missing.
     """
     single_output(model, "A table of predictions")
-    if not 0.0 < level < 1.0:
-        raise ValueError(f"level must lie strictly between 0 and 1, got {level}.")
     clash = [name for name in keep if name in _OUTPUTS]
     if clash:
         raise TableError(f"The column {clash[0]} cannot be kept: the output has a column of that name.")
-    width = float(ndtri(0.5 + 0.5 * level))
+    width = model._width(level)
     n_rows = n_dropped = 0
     rows_in = rows_of(reader, columns_of(model), others=keep, drop_missing=drop_missing, size=batch_rows)
     for rows in rows_in:
