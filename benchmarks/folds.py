@@ -35,12 +35,20 @@ def _small_final_blocks() -> dict[str, Any]:
     return {}
 
 
+def _no_scale() -> dict[str, Any]:
+    from gpexperts import holdout
+
+    holdout.SCALES = (1.0,)
+    return {}
+
+
 CHOICES: dict[str, Callable[[], dict[str, Any]]] = {
     "default": dict,
     "parts of 250 rows": lambda: {"expert_size": 250},
     "parts of 600 rows": lambda: {"expert_size": 600},
     "no Matérn 1/2": _without_matern12,
     "final blocks of 200 rows": _small_final_blocks,
+    "no scale": _no_scale,
 }
 """What is changed, as settings of the estimator; those that change a constant do it in this process."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 
 from gpexperts import DistributedGPRegressor
 from gpexperts.aggregation import NPAE
@@ -67,6 +68,22 @@ def test_contradicting_experts_widen_the_interval() -> None:
     plain = model.set_params(aggregation=NPAE(widen=None)).predict(X[test], return_std=True)
     np.testing.assert_allclose(widened[0], plain[0])
     assert nlpd(y[test], *widened) < nlpd(y[test], *plain)
+
+
+def test_a_model_that_is_too_sure_of_itself_is_scaled() -> None:
+    """The noise is fixed at half its variance: held-out rows ask for more."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(1500, 1))
+    y = np.sin(8 * X[:, 0]) + 0.3 * rng.standard_normal(1500)
+    kernel = 1.0 * RBF(0.2, "fixed") + WhiteKernel(0.045, "fixed")
+    settings = {"kernel": kernel, "standardize": False, "optimizer": None, "n_experts": 10, "random_state": 0}
+    model = DistributedGPRegressor(**settings).fit(X[:1000], y[:1000])
+    assert model.choices_["n_selected"]["scale"] > 1
+    scaled = model.predict(X[1000:], return_std=True)
+    plain = model.set_params(aggregation=NPAE(widen=None)).predict(X[1000:], return_std=True)
+    mean_squared_z = [np.mean(((y[1000:] - mean) / std) ** 2) for mean, std in (plain, scaled)]
+    assert mean_squared_z[0] > 1.6
+    assert mean_squared_z[1] == pytest.approx(1.0, abs=0.25)
 
 
 @pytest.mark.filterwarnings("ignore::gpexperts.exceptions.BoundWarning")

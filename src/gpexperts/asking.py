@@ -169,7 +169,7 @@ class Asking(Parameters):
         """The rule for the current setting, with what held-out rows said of it."""
         aggregator = self._aggregator()
         if isinstance(aggregator, NPAE) and aggregator.widen == "auto":
-            return NPAE(aggregator.nugget, widen=rule.widen)
+            return NPAE(aggregator.nugget, rule.widen, rule.scale)
         return aggregator
 
     def _selector(self) -> Selector:
@@ -256,7 +256,8 @@ class Asking(Parameters):
         listeners().say(
             1,
             f"at most {rule.n_selected} experts per query, by the density of {evidence['queries']} held-out "
-            f"rows; pruned at {rule.prune:g} of the best one's explained variance; widening {rule.widen}",
+            f"rows; pruned at {rule.prune:g} of the best one's explained variance; widening {rule.widen}, "
+            f"variance times {rule.scale:g}",
         )
         return rule
 

@@ -30,6 +30,7 @@ SHARE = 0.1
 CANDIDATES = (1, 2, 3, 4, 5, 6, 8)
 PRUNINGS = (0.3, 0.1, 0.03, 0.01, 1e-3)
 WIDENINGS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
+SCALES = (1.1, 1.2, 1.35, 1.5, 2.0)
 WORTHWHILE = 0.002
 """Nats per query: what fewer experts may cost, and what a widening must gain."""
 
@@ -43,6 +44,8 @@ class Rule(NamedTuple):
     """Experts that explain less than this share of what the best one explains are left out."""
     widen: float | None = None
     """NPAE's `widen`."""
+    scale: float = 1.0
+    """NPAE's `scale`."""
 
 
 def learn_rule(
@@ -107,13 +110,23 @@ def learn_rule(
         chosen = chosen._replace(prune=max(harmless))
         moments, reached = without_weak_experts(moments, chosen.prune), by_pruning[chosen.prune]
 
-    if isinstance(aggregator, NPAE) and aggregator.widen == "auto" and K > 1:
-        by_widening = {w: loss(NPAE(aggregator.nugget, widen=w), moments) for w in WIDENINGS}
-        evidence["loss_by_widen"] = {None: reached, **by_widening}
-        widen = min(by_widening, key=by_widening.__getitem__)
-        if by_widening[widen] < reached - WORTHWHILE:
-            chosen = chosen._replace(widen=widen)
+    if isinstance(aggregator, NPAE) and aggregator.widen == "auto":
+        widen: float | None = None
+        if K > 1:
+            by_widening = {w: loss(NPAE(aggregator.nugget, w), moments) for w in WIDENINGS}
+            evidence["loss_by_widen"] = {None: reached, **by_widening}
+            widen = _if_worthwhile(by_widening, reached)
+            reached = reached if widen is None else by_widening[widen]
+        by_scale = {s: loss(NPAE(aggregator.nugget, widen, s), moments) for s in SCALES}
+        evidence["loss_by_scale"] = {1.0: reached, **by_scale}
+        chosen = chosen._replace(widen=widen, scale=_if_worthwhile(by_scale, reached) or 1.0)
     return chosen, evidence
+
+
+def _if_worthwhile(losses: dict[float, float], reached: float) -> float | None:
+    """The alternative with the smallest loss, if that is worth it."""
+    best = min(losses, key=losses.__getitem__)
+    return best if losses[best] < reached - WORTHWHILE else None
 
 
 def _held_out(

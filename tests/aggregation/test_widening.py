@@ -58,6 +58,21 @@ def test_contradiction_widens_without_limit() -> None:
     assert NPAE(widen=8.0).combine(moments).widening[0, 0] > 100
 
 
+def test_a_scale_multiplies_whatever_the_widening() -> None:
+    moments = moments_from_the_model(50, 4, seed=3)
+    widened = NPAE(widen=2.0).combine(moments)
+    both, scaled = NPAE(widen=2.0, scale=1.5).combine(moments), NPAE(widen=None, scale=1.5).combine(moments)
+    np.testing.assert_allclose(both.widening, 1.5 * widened.widening)
+    np.testing.assert_allclose(scaled.observation_var(0.1), 1.5 * (scaled.var[:, None] + 0.1))
+    np.testing.assert_array_equal(both.var, widened.var)
+
+
+@pytest.mark.parametrize("scale", [0.0, -1.0, np.inf, np.nan])
+def test_a_wrong_scale_is_named(scale: float) -> None:
+    with pytest.raises(ValueError, match="scale must be a positive number"):
+        NPAE(scale=scale).combine(moments_from_the_model(1, 2, seed=0))
+
+
 @pytest.mark.parametrize("widen", [0.0, -1.0, "yes"])
 def test_a_wrong_setting_is_named(widen) -> None:
     with pytest.raises(ValueError, match=r"widen must be None, 'auto' or a positive number"):

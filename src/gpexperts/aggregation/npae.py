@@ -38,20 +38,26 @@ class NPAE(Aggregator):
         multiplied by (ν + Q) / (ν + K − 1), which is 1 on average under the model. The number is ν;
         None takes the model at its word; ``"auto"`` lets held-out rows choose where the estimator
         consults them (``n_selected="auto"``), and is None otherwise. The latent variance never changes.
+    scale : float
+        The variance of an observation is multiplied by this too. With ``widen="auto"`` held-out rows choose
+        it, where the model is too sure of itself everywhere.
     """
 
     needs_covariance = True
     trusts_a_lone_expert = True
 
-    def __init__(self, nugget: float = 1e-8, widen: float | str | None = "auto") -> None:
+    def __init__(self, nugget: float = 1e-8, widen: float | str | None = "auto", scale: float = 1.0) -> None:
         self.nugget = nugget
         self.widen = widen
+        self.scale = scale
 
     def combine(self, moments: ExpertMoments) -> Prediction:
         if not 0.0 <= self.nugget < 1.0:
             raise ValueError(f"nugget must be a number in [0, 1), got {self.nugget!r}.")
         if self.widen not in (None, "auto") and not (np.isreal(self.widen) and float(self.widen) > 0):
             raise ValueError(f"widen must be None, 'auto' or a positive number, got {self.widen!r}.")
+        if not (np.isreal(self.scale) and 0.0 < float(self.scale) < np.inf):
+            raise ValueError(f"scale must be a positive number, got {self.scale!r}.")
         assert moments.covariance is not None
         prior = moments.prior_var[:, None]
         # R's diagonal, not s² − v_i: the difference has lost the digits of an expert who explains little.
@@ -64,9 +70,9 @@ class NPAE(Aggregator):
         left = 1.0 - np.einsum("nk,nk->n", weight, r) / moments.prior_var
         var = moments.prior_var * np.clip(left, _FLOOR, 1.0)
         mean = weighted(moments, weight)
-        widening = (
-            None if self.widen in (None, "auto") else self._widening(system, moments, speaks, mean, var)
-        )
+        widening = None if self.scale == 1.0 else np.full_like(mean, self.scale)
+        if self.widen not in (None, "auto"):
+            widening = self.scale * self._widening(system, moments, speaks, mean, var)
         return Prediction(mean, var, weight, repaired=repaired, widening=widening)
 
     def _system(self, moments: ExpertMoments, r: np.ndarray, speaks: np.ndarray) -> np.ndarray:
