@@ -30,7 +30,7 @@ from gpexperts.partition.deal import deal_rows, labels_are_given
 from gpexperts.progress import listeners
 from gpexperts.selection import Selector
 from gpexperts.settings import member
-from gpexperts.standardize import Standardizer
+from gpexperts.standardize import Standardizer, check_magnitudes
 
 __all__ = ["Fitting", "Streams"]
 
@@ -108,6 +108,8 @@ class Fitting(Asking):
         self, X: np.ndarray, y: np.ndarray, streams: Streams, given: np.ndarray | None = None
     ) -> None:
         """Fit to validated rows of this process; `given` are their labels where `partition` has more."""
+        if not self.standardize:
+            check_magnitudes(X, y)
         streams = streams._replace(checkpoint=self._opened_checkpoint(X, y))
         self._set_scales(Standardizer.fit(X), Standardizer.fit(y), (y == y[0]).all(axis=0), y[0])
         X, y = self._x_scale.transform(X), self._y_scale.transform(y)

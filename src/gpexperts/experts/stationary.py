@@ -19,6 +19,7 @@ from sklearn.gaussian_process.kernels import (
 )
 
 from gpexperts.experts.covariance import Covariance, SignalGradient
+from gpexperts.standardize import scaled_offsets
 
 __all__ = ["StationaryCovariance", "is_stationary"]
 
@@ -166,10 +167,9 @@ class StationaryCovariance(Covariance):
 
     def __call__(self, X: np.ndarray, Z: np.ndarray) -> np.ndarray:
         scale = self._shape.length_scale
-        X, Z = X / scale, Z / scale
+        # Centred before it is divided: what is subtracted has its digits still, and cannot overflow alone.
         centre = Z.mean(axis=0) if len(Z) else 0.0
-        X -= centre
-        Z -= centre
+        X, Z = scaled_offsets(X, centre, scale), scaled_offsets(Z, centre, scale)
         K = np.empty((len(X), len(Z)))
         # A few rows at a time, so that what is in work stays in the cache: for 500 rows half the time.
         step = max(1, _CACHED // max(1, len(Z)))
@@ -189,8 +189,7 @@ class StationaryCovariance(Covariance):
         return f
 
     def _squared_gram(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        Z = X / self._shape.length_scale
-        Z -= Z.mean(axis=0)
+        Z = scaled_offsets(X, X.mean(axis=0), self._shape.length_scale)
         sq = _squared_distances(Z, Z)
         np.fill_diagonal(sq, 0.0)
         return sq, Z
