@@ -17,12 +17,12 @@ from gpexperts.aggregation import AGGREGATORS, Aggregator
 from gpexperts.asking import Asking
 from gpexperts.calibration import HELD_OUT, draw_held_out, kept_labels
 from gpexperts.engines import Engine, Held
-from gpexperts.exceptions import ConstantTargetWarning, RepairWarning
+from gpexperts.exceptions import ConstantTargetWarning
 from gpexperts.experts.checkpoint import Checkpoint
 from gpexperts.experts.kernels import Covariance, candidate_kernels, covariance_of
 from gpexperts.experts.local import Experts
 from gpexperts.experts.staged import train_in_stages
-from gpexperts.experts.training import Block, TraceRow, maximise_likelihood, warn_of_bounds
+from gpexperts.experts.training import Block, TraceRow, maximise_likelihood, warn_of_bounds, warn_of_jitter
 from gpexperts.holdout import Rule
 from gpexperts.partition import PARTITIONERS, Partitioner
 from gpexperts.partition.base import centroids_of
@@ -183,6 +183,7 @@ class Fitting(Asking):
         self._fitted_calibrate = self._held_out = self._learned_calibration = None
         listeners().start("learning whom to ask")
         self._rule()  # so that a wrong K is an error now, not at the first prediction
+        self._tell_of_jittered_experts()
 
     def _set_scales(
         self, x_scale: Standardizer, y_scale: Standardizer, constant: np.ndarray, value: np.ndarray
@@ -280,14 +281,9 @@ class Fitting(Asking):
         listeners().say(1, f"kernel: {self.kernel_}")
         if self._trainable:
             warn_of_bounds(self.kernel_, irrelevance_is_news=isinstance(self.kernel, Kernel))
-        if self.trace_[-1].jittered:
-            warnings.warn(
-                f"{self.trace_[-1].jittered} training blocks needed jitter to be factorised at the trained "
-                "hyperparameters (repairs_ counts them). The noise is very small or rows are repeated; "
-                "predictions are sound, but a WhiteKernel with a larger lower bound is safer.",
-                RepairWarning,
-                stacklevel=3,
-            )
+        self._jitter_is_told = self.trace_[-1].jittered > 0
+        if self._jitter_is_told:
+            warn_of_jitter(f"{self.trace_[-1].jittered} training blocks")
 
     def _report_step(self, row: TraceRow) -> None:
         listeners().advance(1, f"log likelihood {row.log_marginal_likelihood:.6g}, {row.seconds:.1f} s")

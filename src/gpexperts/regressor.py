@@ -198,6 +198,7 @@ class DistributedGPRegressor(CallbackSupport, MultiOutputMixin, RegressorMixin, 
             for rows, _, prediction in self._batches(X, index, rule):
                 mean[rows] = prediction.mean
                 var[rows] = self._variance(prediction, latent)
+        self._tell_of_jittered_experts()
         mean = self._shaped(self._y_scale.restore(mean))
         return (mean, self._shaped(np.sqrt(var) * self._y_scale.scale)) if return_std else mean
 
@@ -275,6 +276,7 @@ class DistributedGPRegressor(CallbackSupport, MultiOutputMixin, RegressorMixin, 
             if communication_said is not None and communication_weight is not None:
                 communication_said[rows] = moments.communication_mean
                 communication_weight[rows] = prediction.communication_weight
+        self._tell_of_jittered_experts()
         others = weight.sum(axis=1) + (0.0 if communication_weight is None else communication_weight)
         restore, scale = self._y_scale.restore, self._y_scale.scale
         return Explanation(

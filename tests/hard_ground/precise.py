@@ -107,9 +107,11 @@ def _grbcm(experts: list[Expert], c: Expert, prior: Decimal) -> tuple[Decimal, D
     return (total - (sum(beta) - 1) * c.mean / v_c) / precision, 1 / precision
 
 
-def _npae(
-    model: Precise, experts: list[Expert], prior: Decimal, nugget: Decimal
-) -> tuple[Decimal, Decimal]:
+def _npae(model: Precise, experts: list[Expert], prior: Decimal, nugget: Decimal) -> tuple[Decimal, Decimal]:
+    # An expert who explains nothing is not heard, and one who is heard alone is taken at its word.
+    experts = [e for e in experts if e.explained > Decimal("1e-100") * prior]
+    if not experts:
+        return Decimal(0), prior
     r = [e.explained for e in experts]
     R = [[_covariance(model, a, b) if a is not b else a.explained for b in experts] for a in experts]
     if len(experts) > 1:

@@ -25,7 +25,8 @@ def data(scale: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
 def test_a_query_whose_distance_overflows_gets_the_prior(kernel: str, scale: float) -> None:
     """The tree of centroids found nobody near (an index of M), and Matérn kernels gave ∞ · 0 = NaN."""
     X, y = data(scale)
-    model = DistributedGPRegressor(n_experts=4, n_selected=3, kernel=kernel, optimizer=None, random_state=0).fit(X, y)
+    model = DistributedGPRegressor(n_experts=4, n_selected=3, kernel=kernel, optimizer=None, random_state=0)
+    model.fit(X, y)
     far = np.array([[q, -q] for q in (1e80, 1e160, 1e200, 1.7e308) if q > 1e6 * scale] + [[0.0, 1.7e308]])
     prior = float(np.sqrt(model._experts.covariance.prior_variance(far[:1])[0]) * model._y_scale.scale[0])
     for selection in SELECTORS:
