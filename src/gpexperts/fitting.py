@@ -223,7 +223,8 @@ class Fitting(Asking):
                 ConstantTargetWarning,
                 stacklevel=4,
             )
-            rounding = np.finfo(float).eps * np.maximum(np.abs(value), 1e-12)
+            size = np.where(value == 0, 1e-12, np.abs(value))
+            rounding = np.maximum(np.finfo(float).eps * size, np.finfo(float).tiny)
             y_scale = Standardizer(
                 np.where(constant, value, y_scale.shift), np.where(constant, rounding, y_scale.scale)
             )

@@ -9,6 +9,7 @@ import pytest
 
 from gpexperts import DistributedGPRegressor
 from gpexperts.aggregation import AGGREGATORS
+from gpexperts.exceptions import ConstantTargetWarning
 from gpexperts.experts.kernels import NAMED_KERNELS
 from gpexperts.selection import SELECTORS, KNNSelector
 from tests.problems import fixed_model, random_problem
@@ -90,3 +91,15 @@ def test_inputs_far_from_zero_keep_their_digits_without_standardisation() -> Non
             strict=True,
         ):
             np.testing.assert_allclose(other, one, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("value", [1e-300, -1e-150, 1e-20, 1e150])
+def test_a_constant_target_is_as_sure_as_its_own_rounding(value: float) -> None:
+    """Targets of 1e-150 came with a standard deviation of 1e-28."""
+    X, _ = data()
+    with pytest.warns(ConstantTargetWarning):
+        model = DistributedGPRegressor(kernel="rbf").fit(X, np.full(len(X), value))
+    mean, std = model.predict(X, return_std=True)
+    np.testing.assert_array_equal(mean, value)
+    assert (std > 0).all()
+    assert (std < 1e-7 * abs(value)).all()
