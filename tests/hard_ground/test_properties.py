@@ -147,6 +147,20 @@ def test_an_affine_change_of_the_target_changes_the_answer_likewise(case: Case, 
     assert_same(other[1:] / abs(a), one[1:])
 
 
+@pytest.mark.parametrize("a", [-3.0, 1e-6, 7.5, 1e9])
+def test_the_choice_between_two_equal_experts_does_not_depend_on_units(a: float) -> None:
+    """A graph of two experts finds both equally important: the last bit decided whom to ask."""
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(9, 1))
+        y = np.sin(2 * X[:, 0]) + 0.1 * rng.normal(size=9)
+        case = Case(
+            X, y, np.arange(9) % 2, X[:1], np.ones(1), 1e-4, 0.5, rule="poe", selection="ggm", n_selected=1
+        )
+        assert case.fit(standardize=True).select(X[:1]) == 0
+        assert replace(case, y=a * y).fit(standardize=True).select(X[:1]) == 0
+
+
 @few
 @given(cases(), st.sampled_from([1e-100, 1e-3, 0.3, 2.0, 1e6, 1e100]))
 def test_the_unit_of_an_input_does_not_matter(case: Case, unit: float) -> None:
