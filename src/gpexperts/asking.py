@@ -17,6 +17,7 @@ from gpexperts.engines import Engine, ThreadEngine
 from gpexperts.engines.dask import DaskEngine
 from gpexperts.exceptions import RefitRequiredError
 from gpexperts.experts.local import Experts
+from gpexperts.experts.training import warn_of_jitter
 from gpexperts.holdout import Rule, learn_rule
 from gpexperts.metrics import gaussian_width
 from gpexperts.moments import ExpertMoments, Prediction
@@ -58,6 +59,7 @@ class Asking(Parameters):
     _held_out: tuple[np.ndarray, np.ndarray] | None = None
     """Inputs and targets that no expert has seen, in the units the kernel sees."""
     _learned_calibration: tuple[Any, Calibration] | None = None
+    _jitter_is_told: bool = True  # of a model that an older version saved, nothing is known
 
     def _queries(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
@@ -86,6 +88,14 @@ class Asking(Parameters):
                 with self._lock:
                     self.repairs_["queries_mended"] += prediction.repaired
             yield rows, moments, prediction
+
+    def _tell_of_jittered_experts(self) -> None:
+        """Say once per fit that factorising took jitter: experts are factorised when they are first asked."""
+        with self._lock:
+            jitters = tuple(self._experts.jitter.values())
+            told, self._jitter_is_told = self._jitter_is_told, self._jitter_is_told or bool(jitters)
+        if jitters and not told:
+            warn_of_jitter(f"{len(jitters)} experts (up to {max(jitters):g} of their mean variance)")
 
     def _variance(self, prediction: Prediction, latent: bool) -> np.ndarray:
         """(n, p), of the function or of a new observation, in the units the kernel sees."""

@@ -11,6 +11,7 @@ __all__ = [
     "CorruptModelError",
     "FewerExpertsWarning",
     "GpexpertsWarning",
+    "MemoryBudgetError",
     "MissingExtraError",
     "ModelFileError",
     "NewerFormatError",
@@ -46,6 +47,10 @@ class RepairWarning(GpexpertsWarning):
 
 class NotPositiveDefiniteError(ValueError):
     """A covariance matrix could not be factorised, even with jitter."""
+
+
+class MemoryBudgetError(ValueError):
+    """A fit needs more memory than its budget; nothing has been computed."""
 
 
 class RefitRequiredError(ValueError):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import tempfile
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,10 +22,10 @@ def appearing(path: str | os.PathLike[str]) -> Iterator[Path]:
         raise IsADirectoryError(f"{target} is a folder; give the name of a file.")
     if not target.parent.is_dir():
         raise FileNotFoundError(f"The folder {target.parent} does not exist; make it first.")
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
-    os.close(handle)
-    part = Path(name)
+    # Its name is known before it exists, so that no interrupt leaves a file that nobody removes.
+    part = target.with_name(f".{target.name}.{uuid.uuid4().hex}.part")
     try:
+        part.touch(mode=0o600, exist_ok=False)
         yield part
         part.chmod(_mode_of(target))
         part.replace(target)
@@ -34,7 +34,7 @@ def appearing(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 def _mode_of(target: Path) -> int:
-    """Permissions of the file that is replaced, or those a new file gets here (mkstemp's are private)."""
+    """Permissions of the file that is replaced, or those a new file gets here (ours is private)."""
     if target.exists():
         return target.stat().st_mode & 0o777
     mask = os.umask(0)

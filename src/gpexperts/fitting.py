@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -17,20 +19,21 @@ from gpexperts.aggregation import AGGREGATORS, Aggregator
 from gpexperts.asking import Asking
 from gpexperts.calibration import HELD_OUT, draw_held_out, kept_labels
 from gpexperts.engines import Engine, Held
-from gpexperts.exceptions import ConstantTargetWarning, RepairWarning
+from gpexperts.exceptions import ConstantTargetWarning
 from gpexperts.experts.checkpoint import Checkpoint
 from gpexperts.experts.kernels import Covariance, candidate_kernels, covariance_of
 from gpexperts.experts.local import Experts
-from gpexperts.experts.staged import train_in_stages
-from gpexperts.experts.training import Block, TraceRow, maximise_likelihood, warn_of_bounds
+from gpexperts.experts.staged import largest_block, train_in_stages
+from gpexperts.experts.training import Block, TraceRow, maximise_likelihood, warn_of_bounds, warn_of_jitter
 from gpexperts.holdout import Rule
+from gpexperts.memory import check_memory
 from gpexperts.partition import PARTITIONERS, Partitioner
 from gpexperts.partition.base import centroids_of
-from gpexperts.partition.deal import deal_rows, labels_are_given
+from gpexperts.partition.deal import deal_rows, labels_are_given, least_rows
 from gpexperts.progress import listeners
 from gpexperts.selection import Selector
 from gpexperts.settings import member
-from gpexperts.standardize import Standardizer
+from gpexperts.standardize import Standardizer, check_magnitudes
 
 __all__ = ["Fitting", "Streams"]
 
@@ -59,6 +62,16 @@ class Fitting(Asking):
         X, y = validate_data(self, X, y, multi_output=True, y_numeric=True, dtype=np.float64, order="C")
         self._y_ndim = y.ndim
         return X, np.asarray(y, dtype=np.float64).reshape(len(y), -1)
+
+    @contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """Leave the estimator as it was where a fit fails or is interrupted: fitted before, or not at all."""
+        before = self.__dict__.copy()
+        try:
+            yield
+        except BaseException:
+            self.__dict__ = before
+            raise
 
     def _set_columns(self, n_features: int, names: list[str] | None, one_output: bool) -> None:
         """Remember the form of data that this process does not see."""
@@ -108,11 +121,16 @@ class Fitting(Asking):
         self, X: np.ndarray, y: np.ndarray, streams: Streams, given: np.ndarray | None = None
     ) -> None:
         """Fit to validated rows of this process; `given` are their labels where `partition` has more."""
+        if not self.standardize:
+            check_magnitudes(X, y)
+        aggregator = member(self.aggregation, AGGREGATORS, Aggregator, "aggregation")
+        partition = self.partition if given is None else given
+        least = least_rows(partition, self.n_experts, self.expert_size, aggregator, len(X))
+        self._check_memory(len(X), least)
         streams = streams._replace(checkpoint=self._opened_checkpoint(X, y))
         self._set_scales(Standardizer.fit(X), Standardizer.fit(y), (y == y[0]).all(axis=0), y[0])
         X, y = self._x_scale.transform(X), self._y_scale.transform(y)
         engine = self._engine()
-        aggregator = member(self.aggregation, AGGREGATORS, Aggregator, "aggregation")
         # Constant outputs have nothing to teach. Where all are, the kernel is kept as it is.
         teaches = self._varies if self._varies.any() else slice(None)
         candidates = candidate_kernels(self.kernel, X, y[:, teaches])
@@ -138,6 +156,7 @@ class Fitting(Asking):
         shared_rows, own_rows = np.split(order, [int((labels < 0).sum())])
         sizes = np.bincount(labels[own_rows])
         offsets = np.concatenate([[0], np.cumsum(sizes)])
+        self._check_memory(len(X), int(sizes.max()) + len(shared_rows))
         X_own, y_own = X[own_rows], y[own_rows]
         shared = (X[shared_rows], y[shared_rows]) if len(shared_rows) else None
         self._set_parts(sizes, centroids_of(X_own, offsets))
@@ -160,6 +179,12 @@ class Fitting(Asking):
         )
         self._ready(shared is not None)
 
+    def _check_memory(self, n: int, expert_rows: int) -> None:
+        """Refuse, before the work, a fit whose largest expert has this many rows or more."""
+        full = self.training == "full"
+        block_rows = expert_rows if full else largest_block(n)
+        check_memory(self.memory_budget, n=n, expert_rows=expert_rows, block_rows=block_rows, full=full)
+
     def _set_parts(self, sizes: np.ndarray, centroids: np.ndarray) -> None:
         self.n_experts_ = len(sizes)
         self._centroids = centroids
@@ -181,6 +206,7 @@ class Fitting(Asking):
         self._fitted_calibrate = self._held_out = self._learned_calibration = None
         listeners().start("learning whom to ask")
         self._rule()  # so that a wrong K is an error now, not at the first prediction
+        self._tell_of_jittered_experts()
 
     def _set_scales(
         self, x_scale: Standardizer, y_scale: Standardizer, constant: np.ndarray, value: np.ndarray
@@ -197,7 +223,8 @@ class Fitting(Asking):
                 ConstantTargetWarning,
                 stacklevel=4,
             )
-            rounding = np.finfo(float).eps * np.maximum(np.abs(value), 1e-12)
+            size = np.where(value == 0, 1e-12, np.abs(value))
+            rounding = np.maximum(np.finfo(float).eps * size, np.finfo(float).tiny)
             y_scale = Standardizer(
                 np.where(constant, value, y_scale.shift), np.where(constant, rounding, y_scale.scale)
             )
@@ -278,14 +305,9 @@ class Fitting(Asking):
         listeners().say(1, f"kernel: {self.kernel_}")
         if self._trainable:
             warn_of_bounds(self.kernel_, irrelevance_is_news=isinstance(self.kernel, Kernel))
-        if self.trace_[-1].jittered:
-            warnings.warn(
-                f"{self.trace_[-1].jittered} training blocks needed jitter to be factorised at the trained "
-                "hyperparameters (repairs_ counts them). The noise is very small or rows are repeated; "
-                "predictions are sound, but a WhiteKernel with a larger lower bound is safer.",
-                RepairWarning,
-                stacklevel=3,
-            )
+        self._jitter_is_told = self.trace_[-1].jittered > 0
+        if self._jitter_is_told:
+            warn_of_jitter(f"{self.trace_[-1].jittered} training blocks")
 
     def _report_step(self, row: TraceRow) -> None:
         listeners().advance(1, f"log likelihood {row.log_marginal_likelihood:.6g}, {row.seconds:.1f} s")

@@ -133,6 +133,11 @@ class DistributedGPRegressor(CallbackSupport, MultiOutputMixin, RegressorMixin, 
         -------
         self
         """
+        with self._all_or_nothing():
+            self._fit(X, y)
+        return self
+
+    def _fit(self, X: Any, y: Any) -> None:
         self._check_settings()
         self.__dict__.pop("table_", None)  # what a model file said of the former training rows
         if self.calibrate is not None and (is_collection(X) or not self.share_inputs):
@@ -145,7 +150,7 @@ class DistributedGPRegressor(CallbackSupport, MultiOutputMixin, RegressorMixin, 
             from gpexperts.cluster.private import fit_private
 
             (fit_collection if self.share_inputs else fit_private)(self, X, y, engine)
-            return self
+            return
         if not self.share_inputs:
             raise ValueError(
                 "share_inputs=False is for dask arrays and frames and engine='dask': rows that are in this "
@@ -153,7 +158,6 @@ class DistributedGPRegressor(CallbackSupport, MultiOutputMixin, RegressorMixin, 
             )
         X, y = self._validated(X, y)
         (self._fit_rows if self.calibrate is None else self._fit_and_calibrate)(X, y, self._streams())
-        return self
 
     @overload
     def predict(self, X: Any, return_std: Literal[False] = False, latent: bool = False) -> np.ndarray: ...
@@ -198,6 +202,7 @@ class DistributedGPRegressor(CallbackSupport, MultiOutputMixin, RegressorMixin, 
             for rows, _, prediction in self._batches(X, index, rule):
                 mean[rows] = prediction.mean
                 var[rows] = self._variance(prediction, latent)
+        self._tell_of_jittered_experts()
         mean = self._shaped(self._y_scale.restore(mean))
         return (mean, self._shaped(np.sqrt(var) * self._y_scale.scale)) if return_std else mean
 
@@ -275,6 +280,7 @@ class DistributedGPRegressor(CallbackSupport, MultiOutputMixin, RegressorMixin, 
             if communication_said is not None and communication_weight is not None:
                 communication_said[rows] = moments.communication_mean
                 communication_weight[rows] = prediction.communication_weight
+        self._tell_of_jittered_experts()
         others = weight.sum(axis=1) + (0.0 if communication_weight is None else communication_weight)
         restore, scale = self._y_scale.restore, self._y_scale.scale
         return Explanation(

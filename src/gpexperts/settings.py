@@ -24,6 +24,7 @@ __all__ = [
     "number_of_experts",
     "number_selected",
     "positive_int",
+    "usable_memory",
 ]
 
 Stage = TypeVar("Stage")
@@ -155,11 +156,16 @@ def bytes_of(value: Any) -> int:
 
 
 def default_memory_budget() -> int:
-    """A quarter of what this process may use: the machine's memory, or its control group's limit."""
+    """A quarter of what this process may use."""
+    return max(64 * 1024**2, usable_memory() // 4)
+
+
+def usable_memory() -> int:
+    """Bytes this process may use: the machine's memory, or its control group's limit."""
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     limit = Path("/sys/fs/cgroup/memory.max")
     if limit.is_file():
         text = limit.read_text().strip()
         if text.isdigit():
             total = min(total, int(text))
-    return max(64 * 1024**2, total // 4)
+    return total

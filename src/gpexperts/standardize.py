@@ -6,7 +6,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["Standardizer"]
+__all__ = ["FAR", "Standardizer", "check_magnitudes", "scaled_offsets"]
+
+FAR = 1e150
+"""Further away than this many units all places are the same: squares of larger numbers overflow."""
+
+
+def scaled_offsets(A: np.ndarray, origin: np.ndarray | float, scale: np.ndarray | float) -> np.ndarray:
+    """Return (A − origin) / scale as a new array, with ±`FAR` for all that is larger or overflows."""
+    with np.errstate(over="ignore"):
+        Z = A - origin
+        Z /= scale
+    return np.clip(Z, -FAR, FAR, out=Z)
 
 
 @dataclass(frozen=True)
@@ -38,11 +49,29 @@ class Standardizer:
         return cls(np.zeros(k), np.ones(k))
 
     def transform(self, A: np.ndarray) -> np.ndarray:
-        """Return A (n, k) in standardised units, as a new array."""
-        Z = A - self.shift
-        Z /= self.scale
-        return Z
+        """Return A (n, k) in standardised units, as a new array; what is beyond ±`FAR` comes to lie there."""
+        return scaled_offsets(A, self.shift, self.scale)
 
     def restore(self, Z: np.ndarray) -> np.ndarray:
         """Return Z (…, k) in the original units."""
         return Z * self.scale + self.shift
+
+
+def check_magnitudes(X: np.ndarray, y: np.ndarray) -> None:
+    """Refuse data that have to be standardised, because variances of their size are no doubles.
+
+    Constant columns have no variance to speak of, and are left alone.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+    y : ndarray of shape (n, p)
+    """
+    for name, values, least in (("X", X, 0.0), ("y", y, 1.0 / FAR)):
+        size = float(np.abs(values[:, (values != values[0]).any(axis=0)]).max(initial=0.0))
+        if not (size == 0.0 or least <= size <= FAR):
+            raise ValueError(
+                f"standardize=False, but {name} has values of size {size:.3g}, whose squares a double cannot "
+                f"hold. Leave standardize=True, or bring {name} to a size below {FAR:g}"
+                + (f" and above {least:g}." if least else ".")
+            )

@@ -94,7 +94,7 @@ class NPAE(Aggregator):
         explained = np.einsum("nk,nk->n", weight, r)
         # The best combination explains at least what the best expert does, and never more than the prior.
         best = r.max(axis=1, initial=0.0)
-        best = best * best / np.maximum(best + self.nugget * prior, np.finfo(float).tiny)
+        best = best * (best / np.maximum(best + self.nugget * prior, np.finfo(float).tiny))
         wrong = ~((explained >= best * (1.0 - 1e-7)) & (explained <= prior * (1.0 + 1e-10)))
         if wrong.any():
             mended = _solve_by_eigenvalues(system[wrong], r[wrong])

@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from typing import Any
 
 import joblib
 import numpy as np
@@ -73,9 +74,8 @@ class ThreadEngine(Engine):
                     raise
 
         with blas_threads(1), ThreadPoolExecutor(n_threads) as pool:
-            futures = [pool.submit(work) for _ in range(n_threads)]
             try:
-                for future in futures:
+                for future in [pool.submit(work) for _ in range(n_threads)]:
                     future.result()
             finally:  # an interrupt of the caller ends the workers too
                 failed.set()
@@ -92,9 +92,12 @@ def usable_workers(n_jobs: int | None) -> int:
 
 
 _limit_lock = threading.RLock()
-_limits: list[int] = []
+_wishes: dict[object, int] = {}
+"""What each caller inside wishes."""
 _controller: ThreadpoolController | None = None
-_restore: object | None = None
+_restore: Any = None
+"""Knows the number of threads that was found; None while nobody is inside."""
+_in_force: int | None = None
 
 
 @contextmanager
@@ -103,24 +106,34 @@ def blas_threads(n: int) -> Iterator[None]:
 
     The number of BLAS threads belongs to the process, so that two callers who each save and restore
     it can leave the wrong number behind. Here the first one in saves it, the last one out restores it,
-    and the smallest wish of those inside holds.
+    and the smallest wish of those inside holds. Whatever an interrupt cuts short here, the next caller
+    completes.
     """
-    global _controller, _restore
-    with _limit_lock:
-        if _controller is None:
-            _controller = ThreadpoolController()
-        if not _limits:
-            _restore = _controller.limit(limits=n, user_api="blas")
-        elif n < min(_limits):
-            _controller.limit(limits=n, user_api="blas")
-        _limits.append(n)
+    me = object()
     try:
+        with _limit_lock:
+            _wishes[me] = n
+            _apply_wishes()
         yield
     finally:
         with _limit_lock:
-            _limits.remove(n)
-            if not _limits:
-                _restore.restore_original_limits()  # type: ignore[union-attr]
-                _restore = None
-            elif n < min(_limits):
-                _controller.limit(limits=min(_limits), user_api="blas")
+            _wishes.pop(me, None)
+            _apply_wishes()
+
+
+def _apply_wishes() -> None:
+    """Bring the number of BLAS threads to what those inside wish, or to what it was before them."""
+    global _controller, _restore, _in_force
+    if _controller is None:
+        _controller = ThreadpoolController()
+    wish = min(_wishes.values(), default=None)
+    if wish == _in_force:
+        return
+    if wish is None:
+        _restore.restore_original_limits()
+        _restore, _in_force = None, None
+        return
+    if _restore is None:
+        _restore = _controller.limit(limits=None, user_api="blas")  # changes nothing, remembers what is
+    _controller.limit(limits=wish, user_api="blas")
+    _in_force = wish

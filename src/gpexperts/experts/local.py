@@ -199,7 +199,7 @@ class Experts:
             if i not in self._kept and trained.nbytes <= self.factor_budget:
                 self._kept[i] = trained
                 self._kept_bytes += trained.nbytes
-                while self._kept_bytes > self.factor_budget:
+                while self._kept and self._kept_bytes > self.factor_budget:
                     _, dropped = self._kept.popitem(last=False)
                     self._kept_bytes -= dropped.nbytes
         return trained

@@ -25,7 +25,7 @@ from gpexperts.experts.checkpoint import Checkpoint
 from gpexperts.experts.kernels import Covariance, covariance_of
 from gpexperts.experts.training import Block, TraceRow, Training, maximise_likelihood
 
-__all__ = ["Evidence", "StagedTraining", "train_in_stages"]
+__all__ = ["Evidence", "StagedTraining", "largest_block", "train_in_stages"]
 
 FIRST_BLOCKS = 30, 200
 CHOICE_BLOCKS = 60, 200
@@ -133,6 +133,12 @@ def train_in_stages(
     for training in (second[choice], refined[choice]):
         trace = trace + _continued(training.trace, trace[-1])
     return StagedTraining(refined[choice].covariance, trace, choice, {"first": earlier, "last": later})
+
+
+def largest_block(n: int) -> int:
+    """Rows of the largest block that any stage trains on, for n rows."""
+    stages = (FIRST_BLOCKS, CHOICE_BLOCKS, FINAL_BLOCKS, NOISE_BLOCKS)
+    return n if n <= EXACT else max(rows for _, rows in stages)
 
 
 @dataclass(frozen=True)

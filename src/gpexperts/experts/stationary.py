@@ -19,11 +19,16 @@ from sklearn.gaussian_process.kernels import (
 )
 
 from gpexperts.experts.covariance import Covariance, SignalGradient
+from gpexperts.standardize import scaled_offsets
 
 __all__ = ["StationaryCovariance", "is_stationary"]
 
 _CACHED = 65_536
 """Entries of a matrix that are worked on together."""
+
+
+_SMALL = 1e-6
+"""Squared distances below this share of the squared norms have lost six digits or more to cancellation."""
 
 
 class _Profile(NamedTuple):
@@ -39,6 +44,9 @@ class _Profile(NamedTuple):
     """(ρ², α) ↦ (f, W); leaves ρ² alone."""
     reach: float
     """f is below 1e-20 for every ρ larger than this; infinite if f has a heavy tail."""
+    has_cusp: bool = False
+    """Whether f falls like ρ itself near 0, and not like ρ²: half of the digits lost in a small ρ² are then
+    lost in f."""
 
 
 def _rbf(sq: np.ndarray, _: float) -> np.ndarray:
@@ -129,7 +137,7 @@ def _sqrt_scaled(sq: np.ndarray, factor: float) -> np.ndarray:
 
 _PROFILES: dict[str, _Profile] = {
     "rbf": _Profile(_rbf, _rbf_with_slope, 9.6),
-    "matern12": _Profile(_matern12, _matern12_with_slope, 46.1),
+    "matern12": _Profile(_matern12, _matern12_with_slope, 46.1, has_cusp=True),
     "matern32": _Profile(_matern32, _matern32_with_slope, 29.0),
     "matern52": _Profile(_matern52, _matern52_with_slope, 24.0),
     "rational_quadratic": _Profile(_rational_quadratic, _rational_quadratic_with_slope, np.inf),
@@ -166,16 +174,18 @@ class StationaryCovariance(Covariance):
 
     def __call__(self, X: np.ndarray, Z: np.ndarray) -> np.ndarray:
         scale = self._shape.length_scale
-        X, Z = X / scale, Z / scale
+        # Centred before it is divided: what is subtracted has its digits still, and cannot overflow alone.
         centre = Z.mean(axis=0) if len(Z) else 0.0
-        X -= centre
-        Z -= centre
+        X, Z = scaled_offsets(X, centre, scale), scaled_offsets(Z, centre, scale)
         K = np.empty((len(X), len(Z)))
         # A few rows at a time, so that what is in work stays in the cache: for 500 rows half the time.
         step = max(1, _CACHED // max(1, len(Z)))
         for start in range(0, len(X), step):
             rows = slice(start, start + step)
-            K[rows] = self._profile.correlation(_squared_distances(X[rows], Z), self._alpha)
+            sq = _squared_distances(X[rows], Z)
+            if self._profile.has_cusp:
+                _refine(sq, X[rows], Z)
+            K[rows] = self._profile.correlation(sq, self._alpha)
         return self._scaled(K)
 
     def gram(self, X: np.ndarray) -> np.ndarray:
@@ -188,16 +198,12 @@ class StationaryCovariance(Covariance):
             f *= self.signal_variance
         return f
 
-    def _squared_gram(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        Z = X / self._shape.length_scale
-        Z -= Z.mean(axis=0)
-        sq = _squared_distances(Z, Z)
-        np.fill_diagonal(sq, 0.0)
-        return sq, Z
-
     def _gram_with_gradient(self, X: np.ndarray) -> tuple[np.ndarray, SignalGradient]:
         s2, alpha = self.signal_variance, self._alpha
-        sq, Z = self._squared_gram(X)
+        Z = scaled_offsets(X, X.mean(axis=0), self._shape.length_scale)
+        sq = _squared_distances(Z, Z)
+        np.fill_diagonal(sq, 0.0)
+        near = _refine(sq, Z, Z) if self._profile.has_cusp else None
         f, W = self._profile.with_slope(sq, alpha)
 
         def signal_gradient(S: np.ndarray, t: float) -> Iterator[np.ndarray]:
@@ -215,7 +221,8 @@ class StationaryCovariance(Covariance):
                 if not factor.hyperparameter_length_scale.fixed:
                     # G = S ∘ W:  ½ Σ_ij G_ij (z_ik − z_jk)² = Σ_i (G1)_i z_ik² − Σ_i z_ik (GZ)_ik.
                     G = S * W
-                    per_input = G.sum(axis=0) @ Z**2 - np.einsum("ik,ik->k", Z, G @ Z)
+                    direct = 0.0 if near is None else _half_sum_over(near, G, Z)
+                    per_input = G.sum(axis=0) @ Z**2 - np.einsum("ik,ik->k", Z, G @ Z) + direct
                     isotropic = np.size(factor.length_scale) == 1
                     pieces.append(s2 * (per_input.sum(keepdims=True) if isotropic else per_input))
             yield np.concatenate(pieces)
@@ -234,6 +241,39 @@ def _squared_distances(X: np.ndarray, Z: np.ndarray) -> np.ndarray:
     right[:, d + 1] = np.einsum("ij,ij->i", Z, Z)
     sq = left @ right.T
     return np.maximum(sq, 0.0, out=sq)
+
+
+def _refine(sq: np.ndarray, X: np.ndarray, Z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Compute the small ones of the squared distances `sq` again, from differences, which lose no digits.
+
+    Returns
+    -------
+    rows, columns : ndarray of int
+        Where they are.
+    """
+    size = np.einsum("ij,ij->i", X, X)[:, None] + np.einsum("ij,ij->i", Z, Z)
+    size *= _SMALL
+    rows, columns = np.nonzero(sq <= size)
+    for some in _portions(len(rows), X.shape[1]):
+        sq[rows[some], columns[some]] = ((X[rows[some]] - Z[columns[some]]) ** 2).sum(axis=1)
+    return rows, columns
+
+
+def _half_sum_over(pairs: tuple[np.ndarray, np.ndarray], G: np.ndarray, Z: np.ndarray) -> np.ndarray:
+    """½ Σ G_ij (z_ik − z_jk)² over some pairs, (d,), from differences; sets these entries of G to 0."""
+    rows, columns = pairs
+    total = np.zeros(Z.shape[1])
+    for some in _portions(len(rows), Z.shape[1]):
+        i, j = rows[some], columns[some]
+        total += 0.5 * G[i, j] @ (Z[i] - Z[j]) ** 2
+    G[rows, columns] = 0.0
+    return total
+
+
+def _portions(n_pairs: int, d: int) -> Iterator[slice]:
+    """Cut a list of pairs so that their differences in d inputs stay in the cache."""
+    step = max(1, _CACHED // d)
+    return (slice(start, start + step) for start in range(0, n_pairs, step))
 
 
 def _inner(A: np.ndarray, B: np.ndarray) -> float:

@@ -19,7 +19,7 @@ from scipy.optimize import minimize
 from sklearn.gaussian_process.kernels import Kernel
 
 from gpexperts.engines.base import Engine, Held
-from gpexperts.exceptions import BoundWarning, NotPositiveDefiniteError
+from gpexperts.exceptions import BoundWarning, NotPositiveDefiniteError, RepairWarning
 from gpexperts.experts.kernels import Covariance, hyperparameter_names
 from gpexperts.experts.linalg import factorise
 
@@ -33,6 +33,7 @@ __all__ = [
     "log_marginal_likelihood",
     "maximise_likelihood",
     "warn_of_bounds",
+    "warn_of_jitter",
 ]
 
 
@@ -257,3 +258,14 @@ def warn_of_bounds(kernel: Kernel, *, irrelevance_is_news: bool = True) -> None:
             BoundWarning,
             stacklevel=2,
         )
+
+
+def warn_of_jitter(who: str) -> None:
+    """Warn that the matrices of `who` could only be factorised with jitter."""
+    warnings.warn(
+        f"{who} needed jitter to be factorised at the trained hyperparameters (repairs_ counts them). The "
+        "noise is very small or rows are repeated; predictions are sound, but a WhiteKernel with a larger "
+        "lower bound is safer.",
+        RepairWarning,
+        stacklevel=5,
+    )

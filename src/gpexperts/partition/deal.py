@@ -12,7 +12,7 @@ from gpexperts.exceptions import FewerExpertsWarning
 from gpexperts.partition.base import Partitioner, compact
 from gpexperts.settings import automatic_n_experts, number_of_experts, positive_int
 
-__all__ = ["communication_size", "deal_rows", "labels_are_given", "labels_per_row"]
+__all__ = ["communication_size", "deal_rows", "labels_are_given", "labels_per_row", "least_rows"]
 
 
 def labels_are_given(partition: Any) -> bool:
@@ -70,6 +70,21 @@ def deal_rows(
             stacklevel=3,
         )
     return labels
+
+
+def least_rows(partition: Any, n_experts: Any, expert_size: Any, aggregator: Aggregator, n: int) -> int:
+    """How many rows the largest expert will see at least, known before any row is dealt."""
+    if labels_are_given(partition):
+        labels = _given_labels(partition, n, n_experts, expert_size, aggregator)
+        M, shared = len(np.unique(labels[labels >= 0])), int((labels < 0).sum())
+        largest = int(np.bincount(compact(labels[labels >= 0])).max())
+    else:
+        M, shared = number_of_experts(n_experts, expert_size, n, automatic_n_experts(n)), 0
+        largest = -(-n // M)
+    if aggregator.needs_communication and shared == 0:
+        shared = communication_size(aggregator, n, M)
+        largest = max(-(-(n - shared) // M), largest - shared)
+    return largest + shared
 
 
 def labels_per_row(partition: Any, n: int) -> np.ndarray:

@@ -130,7 +130,12 @@ class DNNSelector(ClassifierSelector):
         with threadpool_limits(1, user_api="blas"), warnings.catch_warnings():
             # The ranking settles long before the loss does; `max_iter` is the limit we chose.
             warnings.filterwarnings("ignore", category=ConvergenceWarning)
-            self.classifier_.fit(X, target)
+            # scikit-learn takes Ctrl-C for "that is enough training" and only warns.
+            warnings.filterwarnings("error", message="Training interrupted by user", category=UserWarning)
+            try:
+                self.classifier_.fit(X, target)
+            except UserWarning as warning:
+                raise KeyboardInterrupt from warning
 
 
 def _sample(experts: ExpertsView, max_rows: int) -> tuple[np.ndarray, np.ndarray]:

@@ -73,7 +73,9 @@ class GGMSelector(Selector):
         return self
 
     def select(self, X: np.ndarray, n_selected: int) -> np.ndarray:
-        ranking = np.argsort(-self.importance_, kind="stable")[:n_selected]
+        # Two experts are always equally important: their number decides, not the last bit of Ω.
+        share = self.importance_ / max(self.importance_.max(), np.finfo(float).tiny)
+        ranking = np.argsort(-np.round(share, 9), kind="stable")[:n_selected]
         return np.tile(ranking, (len(X), 1))
 
     def default_n_selected(self, n_experts: int) -> int:

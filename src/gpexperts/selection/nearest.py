@@ -13,6 +13,8 @@ from gpexperts.selection.base import ExpertsView, Selector
 __all__ = ["KNNSelector"]
 
 _POWERS = {"euclidean": 2.0, "manhattan": 1.0, "kernel": 2.0}
+_FAR = 1e20
+"""In units of the distance between experts: seen from further away all of them are equally far."""
 METRICS = ("euclidean", "manhattan", "minkowski", "hamming", "kernel")
 
 
@@ -44,6 +46,10 @@ class KNNSelector(Selector):
         if self.metric == "hamming":
             self.places_ = _most_frequent(experts.X, experts.labels, experts.n_experts)
         else:
+            # In units of the size of it all, a power of two so that not a bit changes: powers of distances
+            # between places of 1e150 would overflow, and the tree would find nobody near.
+            size = np.abs(experts.centroids / self.scale_).max(initial=0.0)
+            self.scale_ *= 2.0 ** np.floor(np.log2(size)) if size > 0 else 1.0
             self.places_ = experts.centroids / self.scale_
             self.tree_ = cKDTree(self.places_)
         return self
@@ -62,7 +68,9 @@ class KNNSelector(Selector):
             distance = cdist(X, self.places_, "hamming")
             return np.argsort(distance, axis=1, kind="stable")[:, :n_selected]
         power = _POWERS.get(self.metric, self.p)
-        _, index = self.tree_.query(X / self.scale_, k=np.arange(1, n_selected + 1), p=power)
+        with np.errstate(over="ignore"):
+            places = np.clip(X / self.scale_, -_FAR, _FAR)
+        _, index = self.tree_.query(places, k=np.arange(1, n_selected + 1), p=power)
         return index
 
 
