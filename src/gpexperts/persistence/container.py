@@ -42,7 +42,10 @@ def write(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: dict[
     """Write a file that appears whole or not at all, and return its size in bytes."""
     text = json.dumps({"format": FORMAT, **header}, allow_nan=False, ensure_ascii=False)
     with appearing(path) as part:
-        save_file(arrays, part, metadata={"gpexperts": f"{'0' * _DIGITS} {text}"})
+        try:
+            save_file(arrays, part, metadata={"gpexperts": f"{'0' * _DIGITS} {text}"})
+        except SafetensorError as error:  # the arrays are sound, so that it is the disk
+            raise OSError(f"{path} cannot be written: {error}") from error
         size = part.stat().st_size
         with part.open("r+b") as file:
             if _header_length(file, size) > _MAX_HEADER:
@@ -50,8 +53,6 @@ def write(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: dict[
             digest = _digest(file)
             file.seek(_CHECKSUM_AT)
             file.write(digest.encode())
-            file.flush()
-            os.fsync(file.fileno())
     return size
 
 
