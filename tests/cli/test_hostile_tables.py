@@ -78,7 +78,7 @@ TEXTS: dict[str, tuple[bytes, str]] = {
     "blanks": (b"  \n  \n", "has no column"),
     "commas": (b",,,\n,,,\n", r"several columns of the same name: \(no name\)"),
     "a name twice": (b"id,area,area,rooms,town,price\nh1,1,2,3,west,4\n", "of the same name: area"),
-    "a name of 100,000 letters": (b"x" * 100_000 + b"," + GOOD.replace(b"area", b"b"), "has no column"),
+    "a name of 100,000 letters": (GOOD.replace(b"id,area", b"x" * 100_000), "has no column|Expected"),
     "semicolons": (GOOD.replace(b",", b";"), "seems to be separated by ';'"),
     "tabs": (GOOD.replace(b",", b"\t"), r"seems to be separated by '\\t'"),
     "decimal commas": (GOOD.replace(b"50.5", b'"50,5"'), "commas.*1234.5|1234.5, without commas"),
