@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from sklearn.gaussian_process.kernels import DotProduct, RationalQuadratic, WhiteKernel
 
@@ -141,6 +141,7 @@ def _fuzz_bytes(data: st.DataObject, originals: dict[str, Path], folder: Path) -
     assert signed or not loaded or bytes(content) in {p.read_bytes() for p in originals.values()}
 
 
+@example(seed=4843)  # numbers that overflow in NPAE's systems
 @settings(max_examples=120, **_QUICK)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_forged_contents(seed: int, parts: list[Parts], tmp_path: Path) -> None:
@@ -154,6 +155,7 @@ def test_changed_bytes(data: st.DataObject, originals: dict[str, Path], tmp_path
 
 
 @pytest.mark.slow
+@example(seed=4843)  # numbers that overflow in NPAE's systems
 @settings(max_examples=5000, **_QUICK)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_forged_contents_at_length(seed: int, parts: list[Parts], tmp_path: Path) -> None:
