@@ -15,6 +15,7 @@ from sklearn.gaussian_process.kernels import Kernel
 from sklearn.neural_network import MLPClassifier
 
 from gpexperts.aggregation import GRBCM, NPAE
+from gpexperts.calibration import METHODS, Calibration
 from gpexperts.exceptions import RefitRequiredError
 from gpexperts.experts.kernels import Covariance
 from gpexperts.experts.local import Experts
@@ -46,6 +47,7 @@ SETTINGS: dict[str, Kind] = {
     "standardize": instance(Integral),
     "memory_budget": instance(Real, str),
     "engine": lambda v: True,
+    "calibrate": instance(str, type(None)),
     "n_jobs": lambda v: v is None or (whole(-_JOBS, _JOBS)(v) and v != 0),
     "random_state": lambda v: v is None or isinstance(v, np.random.RandomState) or whole(0, 2**32 - 1)(v),
     "verbose": instance(Integral),
@@ -75,6 +77,9 @@ FITTED: dict[str, Kind] = {
     "_rule_seed": whole(0, 2**32 - 1),
     "_fitted_selector": pair_of(Selector),
     "_learned_rule": pair_of(Rule),
+    "_fitted_calibrate": lambda v: v in METHODS,
+    "_held_out": lambda v: v is None or (pair_of(np.ndarray)(v) and all(array(a, (None, None)) for a in v)),
+    "_learned_calibration": pair_of(Calibration),
 }
 """What `fit` leaves behind; a new attribute of the estimator belongs here, too."""
 
@@ -147,11 +152,25 @@ def _sizes_agree(model: Any) -> bool:
         and model._centroids.shape == model.centroids_.shape == (M, d)
         and bool((model.labels_ < M).all())
         and model._fitted_with_communication == (shared is not None)
+        and _calibration_fits(model, d, p)
         and (
             shared is None
             or (len(shared[0]) > 0 and shared[0].shape[1:] == (d,) and shared[1].shape == (len(shared[0]), p))
         )
     )
+
+
+def _calibration_fits(model: Any, d: int, p: int) -> bool:
+    if model._held_out is None or model._fitted_calibrate is None:
+        return model._held_out is model._fitted_calibrate is model._learned_calibration is None
+    X, y = model._held_out
+    n = len(y)
+    if not (n > 0 and X.shape == (n, d) and y.shape == (n, p)):
+        return False
+    if model._learned_calibration is None:
+        return True
+    scores = model._learned_calibration[1].scores
+    return array(scores, (n, p)) and bool((scores >= 0).all())
 
 
 def _scales(scale: Standardizer, width: int) -> bool:
