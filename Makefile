@@ -7,7 +7,7 @@ ifneq ($(wildcard ../shared/data),)
 export GPEXPERTS_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: demo test test-slow lint format clean
+.PHONY: demo test test-slow test-versions lint format clean
 
 demo: $(VENV)/.ready
 	$(BIN)/gpexperts demo
@@ -15,8 +15,14 @@ demo: $(VENV)/.ready
 test: lint
 	$(BIN)/python -m pytest -n 2 -m "not slow"
 
+# The long part: fuzzers, thousands of fits, and then other versions.
 test-slow: $(VENV)/.ready
 	$(BIN)/python -m pytest -m slow
+	$(MAKE) test-versions
+
+# The lowest and the newest versions that pyproject.toml allows, and the wheel in an empty environment.
+test-versions:
+	PYTHON='$(PYTHON)' scripts/check_versions.sh
 
 lint: $(VENV)/.ready
 	$(BIN)/ruff check .

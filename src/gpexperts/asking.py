@@ -234,13 +234,8 @@ class Asking(Parameters):
     def _rule(self) -> Rule:
         """How many experts a query asks: what the user said, or what held-out rows say."""
         selector = self._selector()
-        if not (isinstance(self.n_selected, str) and self.n_selected == "auto"):
-            given = None
-            if isinstance(self.n_experts, (int, np.integer)):
-                given = max(int(self.n_experts), self.n_experts_)
-            elif labels_are_given(self.partition):
-                given = self.n_experts_
-            return Rule(number_selected(self.n_selected, self.n_experts_, given=given))
+        if (n_selected := self._n_selected_given()) is not None:
+            return Rule(n_selected)
         # Held-out rows would have to travel to the experts of others.
         if not selector.varies or self.n_experts_ == 1 or not self.share_inputs:
             return Rule(selector.default_n_selected(self.n_experts_))
@@ -249,6 +244,17 @@ class Asking(Parameters):
             if self._learned_rule is None or self._learned_rule[0] != key:
                 self._learned_rule = key, self._learn_rule(selector)
             return self._learned_rule[1]
+
+    def _n_selected_given(self) -> int | None:
+        """K as the user chose it, checked; None for "auto"."""
+        if isinstance(self.n_selected, str) and self.n_selected == "auto":
+            return None
+        given = None
+        if isinstance(self.n_experts, (int, np.integer)):
+            given = max(int(self.n_experts), self.n_experts_)
+        elif labels_are_given(self.partition):
+            given = self.n_experts_
+        return number_selected(self.n_selected, self.n_experts_, given=given)
 
     def _learn_rule(self, selector: Selector) -> Rule:
         learned = learn_rule(

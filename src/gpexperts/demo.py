@@ -15,6 +15,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from gpexperts.datasets.synthetic import Split, analytic_problem
+from gpexperts.files import appearing
 from gpexperts.metrics import coverage, msll, smse
 from gpexperts.regressor import DistributedGPRegressor
 
@@ -135,5 +136,6 @@ def draw(split: Split, contestants: list[Contestant], path: Path) -> Figure:
     for ax in axes[:, 0]:
         ax.set_ylabel("y")
     path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=110)
+    with appearing(path) as part:
+        figure.savefig(part, dpi=110, format=path.suffix[1:] or "png")
     return figure

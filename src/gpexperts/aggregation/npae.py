@@ -136,8 +136,14 @@ def _solve(system: np.ndarray, b: np.ndarray) -> np.ndarray:
 def _solve_by_eigenvalues(system: np.ndarray, r: np.ndarray) -> np.ndarray:
     """Solve on the scale of correlations, leaving out directions that hold nothing but rounding."""
     scale = 1.0 / np.sqrt(np.einsum("nkk->nk", system))
-    values, vectors = np.linalg.eigh(system * scale[:, :, None] * scale[:, None, :])
+    correlation = system * scale[:, :, None] * scale[:, None, :]
+    # Where numbers have overflowed there is nothing to mend: the weights stay NaN, and so does the answer.
+    overflowed = ~np.isfinite(correlation).all(axis=(1, 2))
+    correlation[overflowed] = np.eye(system.shape[1])
+    values, vectors = np.linalg.eigh(correlation)
     floor = values[:, -1:] * 1e-12 * system.shape[1]
     inverse = np.where(values > floor, 1.0 / np.maximum(values, floor), 0.0)
     along = np.einsum("nkj,nk->nj", vectors, r * scale)
-    return scale * np.einsum("nkj,nj->nk", vectors, inverse * along)
+    weight = scale * np.einsum("nkj,nj->nk", vectors, inverse * along)
+    weight[overflowed] = np.nan
+    return weight

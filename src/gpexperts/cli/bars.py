@@ -19,9 +19,9 @@ class Bars:
     def __init__(self, console: Console | None = None) -> None:
         self._progress = Progress(
             SpinnerColumn(finished_text="✓"),
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),  # it names a file, which may be called [/]
             BarColumn(bar_width=24),
-            TextColumn("{task.fields[note]}"),
+            TextColumn("{task.fields[note]}", markup=False),
             TimeElapsedColumn(),
             console=console or Console(stderr=True),
         )

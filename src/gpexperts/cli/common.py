@@ -42,6 +42,10 @@ Format = Annotated[
 ]
 
 
+_LONGEST = 2000
+"""Letters of a message."""
+
+
 def tell(message: str, quiet: bool = False) -> None:
     """Say something on standard error, which leaves standard output to results."""
     if not quiet:
@@ -70,14 +74,20 @@ def telling_errors() -> Iterator[None]:
                 traceback.print_exc()
             expected = isinstance(error, (ValueError, TypeError, OSError, ImportError, MemoryError))
             hint = "" if expected else f"unexpected {type(error).__name__} (--debug shows where): "
-            paragraph = " ".join(str(error).split()) or type(error).__name__
-            print(f"gpexperts: {hint}{paragraph}", file=sys.stderr)
+            print(f"gpexperts: {hint}{_paragraph(error)}", file=sys.stderr)
             raise SystemExit(2) from None
 
 
 def _tell_warning(message: Warning | str, *_: Any, **__: Any) -> None:
     if "--quiet" not in sys.argv and "-q" not in sys.argv:
-        print(f"gpexperts: note: {' '.join(str(message).split())}", file=sys.stderr)
+        print(f"gpexperts: note: {_paragraph(message)}", file=sys.stderr)
+
+
+def _paragraph(message: BaseException | str) -> str:
+    """One line of it; what a table says may not steer the terminal that shows it."""
+    text = " ".join(str(message).split()) or type(message).__name__
+    text = text if len(text) <= _LONGEST else f"{text[:_LONGEST]} …"
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 @contextmanager

@@ -85,6 +85,7 @@ def _name(value: Any) -> Any:
 def _print(facts: dict[str, Any]) -> None:
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text  # names are text, whatever brackets they have
 
     from gpexperts.files import readable_size
 
@@ -112,12 +113,14 @@ def _print(facts: dict[str, Any]) -> None:
     lines.add_column(overflow="fold")
     for name, value in rows:
         if value:
-            lines.add_row(f"[bold]{name}[/bold]", str(value))
+            lines.add_row(Text(name, "bold"), Text(str(value)))
     console = Console()
     console.print(lines)
     inputs = Table(title="Inputs")
     for column in ("input", "from", "to", "length scale"):
         inputs.add_column(column, justify="left" if column == "input" else "right")
     for row in facts["inputs"]:
-        inputs.add_row(row["name"], f"{row['low']:.4g}", f"{row['high']:.4g}", f"{row['length_scale']:.4g}")
+        inputs.add_row(
+            Text(row["name"]), f"{row['low']:.4g}", f"{row['high']:.4g}", f"{row['length_scale']:.4g}"
+        )
     console.print(inputs)

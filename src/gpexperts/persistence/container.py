@@ -23,7 +23,7 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
-from gpexperts.exceptions import CorruptModelError, NewerFormatError, NotAModelFileError
+from gpexperts.exceptions import CorruptModelError, NewerFormatError, NotAModelFileError, UnsavableModelError
 from gpexperts.files import appearing
 
 __all__ = ["FORMAT", "checksum_of", "read", "read_header", "write"]
@@ -34,15 +34,24 @@ FORMAT = 1
 _PREFIX = b'{"__metadata__":{"gpexperts":"'
 _CHECKSUM_AT = 8 + len(_PREFIX)
 _DIGITS = 64
-_MAX_HEADER = 64 * 1024**2
+_MAX_HEADER = 32 * 1024**2
+_MAX_VALUES = 1_000_000
+"""Values in a header, as far as its punctuation tells: each takes many times the room of its text."""
 _CHUNK = 1024**2
 
 
 def write(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: dict[str, np.ndarray]) -> int:
     """Write a file that appears whole or not at all, and return its size in bytes."""
     text = json.dumps({"format": FORMAT, **header}, allow_nan=False, ensure_ascii=False)
+    if sum(map(text.count, ",[{")) > _MAX_VALUES:
+        raise UnsavableModelError(
+            "The model has more experts, columns or training steps than a file can hold."
+        )
     with appearing(path) as part:
-        save_file(arrays, part, metadata={"gpexperts": f"{'0' * _DIGITS} {text}"})
+        try:
+            save_file(arrays, part, metadata={"gpexperts": f"{'0' * _DIGITS} {text}"})
+        except SafetensorError as error:  # the arrays are sound, so that it is the disk
+            raise OSError(f"{path} cannot be written: {error}") from error
         size = part.stat().st_size
         with part.open("r+b") as file:
             if _header_length(file, size) > _MAX_HEADER:
@@ -50,8 +59,6 @@ def write(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: dict[
             digest = _digest(file)
             file.seek(_CHECKSUM_AT)
             file.write(digest.encode())
-            file.flush()
-            os.fsync(file.fileno())
     return size
 
 
@@ -61,7 +68,10 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, np.nda
     try:
         with safe_open(os.fspath(path), framework="numpy") as file:
             metadata = file.metadata()
-            header = json.loads(metadata["gpexperts"][_DIGITS:])
+            text = metadata["gpexperts"][_DIGITS:]
+            if sum(map(text.count, ",[{")) > _MAX_VALUES:
+                raise CorruptModelError(f"{path} is damaged: its header holds too many values.")
+            header = json.loads(text, parse_constant=_no_number)
             if not isinstance(header, dict) or not isinstance(header.get("format"), int):
                 raise CorruptModelError(f"{path} is damaged: its header does not say which format it has.")
             if header["format"] > FORMAT:
@@ -83,6 +93,10 @@ def read_header(path: str | os.PathLike[str]) -> dict[str, Any]:
         return dict(json.loads(file.metadata()["gpexperts"][_DIGITS:]))
 
 
+def _no_number(name: str) -> None:
+    raise ValueError(f"{name} is not a number of JSON")
+
+
 def checksum_of(path: str | os.PathLike[str]) -> str:
     """Return the checksum a file carries."""
     with Path(path).open("rb") as file:
@@ -93,6 +107,8 @@ def checksum_of(path: str | os.PathLike[str]) -> str:
 def _check(path: Path) -> None:
     """Refuse what is not a model, was cut short or altered; needs no more memory than a chunk."""
     size = path.stat().st_size
+    if not path.is_file():  # opening a pipe waits for somebody to write to it
+        raise NotAModelFileError(f"{path} is not a gpexperts model: it is not even a file.")
     with path.open("rb") as file:
         start = file.read(_CHECKSUM_AT + _DIGITS)
         if start[8:_CHECKSUM_AT] != _PREFIX[: max(0, len(start) - 8)] or len(start) <= 8:

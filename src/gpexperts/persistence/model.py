@@ -10,16 +10,17 @@ from sklearn.utils.validation import check_is_fitted
 
 from gpexperts.exceptions import CorruptModelError, UnsavableModelError
 from gpexperts.experts.linalg import InverseFactor
-from gpexperts.experts.local import Experts
 from gpexperts.persistence import container
+from gpexperts.persistence.checking import check_factors, check_model
 from gpexperts.persistence.registry import estimator_class
 from gpexperts.persistence.values import Decoder, Encoder
 
 __all__ = ["load", "save"]
 
-_OF_THIS_PROCESS = ("engine", "_skl_callbacks", "_callback_fit_ctx", "_parent_callback_ctx")
+_OF_THIS_PROCESS = ("engine", "checkpoint", "_skl_callbacks", "_callback_fit_ctx", "_parent_callback_ctx")
 """Attributes that say where and how a process works, not what was learned. An engine above all: a file
-that names a scheduler could make whoever loads it connect to a machine of the file's choice."""
+that names a scheduler could make whoever loads it connect to a machine of the file's choice, and one that
+names a checkpoint, write to a file of its choice at the next fit."""
 
 
 def save(model: Any, path: str | os.PathLike[str], *, include_factors: bool = False) -> int:
@@ -36,6 +37,10 @@ def save(model: Any, path: str | os.PathLike[str], *, include_factors: bool = Fa
     encoder = Encoder()
     state = {k: v for k, v in model.__getstate__().items() if k not in _OF_THIS_PROCESS}
     header = {"version": __version__, "model": encoder.state(state, "")}
+    try:
+        check_model(model)
+    except CorruptModelError as error:
+        raise UnsavableModelError(f"This model could not be loaded again: {error}") from error
     if include_factors:
         header["factors"] = encoder.encode(_factors(model), "factors")
     return container.write(path, header, encoder.arrays)
@@ -54,8 +59,8 @@ def load(path: str | os.PathLike[str]) -> Any:
     Returns
     -------
     model : DistributedGPRegressor
-        Predicts bit for bit what the saved model predicts. Its `engine` is None: where to work is for
-        the one who loads to say.
+        Predicts bit for bit what the saved model predicts. Its `engine` and its `checkpoint` are None: where
+        to work and where to write is for the one who loads to say.
 
     Raises
     ------
@@ -67,11 +72,17 @@ def load(path: str | os.PathLike[str]) -> Any:
     decoder = Decoder(arrays)
     try:
         model = estimator_class()()
-        model.__setstate__({**model.__dict__, **decoder.state(header["model"]), "engine": None})
-        _check_consistent(model)
+        state = decoder.attributes(header["model"], type(model))
+        model.__setstate__({**model.__dict__, **state, "engine": None, "checkpoint": None})
+        check_model(model)
         model._experts.factor_budget = model._factor_budget  # of this machine, not of the one that saved
         if "factors" in header:
-            _restore_factors(model._experts, decoder.decode(header["factors"]))
+            rows = decoder.decode(header["factors"])
+            check_factors(model._experts, rows)
+            for i, lower, alpha in rows:
+                model._experts.keep(i, InverseFactor(lower), alpha, model._experts.jitter.get(i, 0.0))
+    except MemoryError:
+        raise
     except Exception as error:
         # The checksum was right, so that this is a file made by hand or by a defect; whatever its tree
         # ran into, the caller should hear that the file is at fault.
@@ -89,50 +100,3 @@ def _factors(model: Any) -> list[tuple[int, np.ndarray, np.ndarray]]:
     # By the engine, as a prediction does it: the number of BLAS threads is part of the rounding.
     trained = model._engine().map(experts.trained, who)
     return [(i, t.inverse.lower, t.alpha) for i, t in zip(who, trained, strict=True)]
-
-
-def _restore_factors(experts: Experts, rows: list[tuple[int, np.ndarray, np.ndarray]]) -> None:
-    for i, lower, alpha in rows:
-        m = experts.size(i)
-        if lower.shape != (m, m) or alpha.shape != (experts.n_outputs, m) or lower.dtype != np.float64:
-            raise CorruptModelError(f"the factor of expert {i} does not fit its {m} rows.")
-        experts.keep(i, InverseFactor(lower), alpha, experts.jitter.get(i, 0.0))
-
-
-def _check_consistent(model: Any) -> None:
-    """Check the sizes that predictions rely on, so that a wrong file fails here and not in LAPACK."""
-    experts = model._experts
-    n, d = experts.X.shape
-    sizes = np.diff(experts.offsets)
-    shapes_fit = (
-        experts.y.shape[0] == n
-        and experts.y.ndim == 2
-        and experts.X.dtype == experts.y.dtype == np.float64
-        and experts.offsets[0] == 0
-        and experts.offsets[-1] == n
-        and len(sizes) == model.n_experts_
-        and bool((sizes > 0).all())
-        and model.n_features_in_ == d
-        and model._x_scale.shift.shape == model._x_scale.scale.shape == (d,)
-        and model._y_scale.shift.shape == model._y_scale.scale.shape == (experts.y.shape[1],)
-        and model._centroids.shape == (model.n_experts_, d)
-        and _calibration_fits(model)
-    )
-    if not shapes_fit:
-        raise CorruptModelError("the sizes of its arrays contradict each other.")
-
-
-def _calibration_fits(model: Any) -> bool:
-    if model._held_out is None:
-        return model._fitted_calibrate is None
-    d, p = model.n_features_in_, model._experts.y.shape[1]
-    X, y = model._held_out
-    scores = y if model._learned_calibration is None else model._learned_calibration[1].scores
-    return (
-        model._fitted_calibrate in ("scale", "conformal")
-        and X.shape == (len(y), d)
-        and len(y) > 0
-        and y.shape == scores.shape == (len(y), p)
-        and X.dtype == y.dtype == scores.dtype == np.float64
-        and (model._learned_calibration is None or bool((scores >= 0).all()))
-    )

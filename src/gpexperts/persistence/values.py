@@ -38,6 +38,7 @@ _DTYPES = (
     "float64",
 )
 _MAX_DEPTH = 60
+_MAX_LETTERS = 5_000_000
 
 
 class Encoder:
@@ -178,6 +179,15 @@ class Decoder:
             raise CorruptModelError("attributes are not named.")
         return {name: self.decode(tree) for name, tree in trees.items()}
 
+    def attributes(self, trees: dict[str, Any], cls: type) -> dict[str, Any]:
+        """Return attributes of an instance of `cls`, none of them in the place of a method."""
+        state = self.state(trees)
+        for name in state:
+            own = getattr(cls, name, None)
+            if callable(own) or isinstance(own, property) or name.startswith("__"):
+                raise CorruptModelError(f"{name!r} of {cls.__name__} is not a value.")
+        return state
+
     def _list(self, trees: list[Any]) -> list[Any]:
         return [self.decode(tree) for tree in trees]
 
@@ -192,6 +202,9 @@ class Decoder:
         items = tree["items"]
         if not (isinstance(items, list) and all(isinstance(item, str) for item in items)):
             raise CorruptModelError("an array of strings holds something else.")
+        if not tree["object"] and len(items) * max(map(len, items), default=0) > _MAX_LETTERS:
+            # NumPy gives every string the room of the longest.
+            raise CorruptModelError("an array of strings would take more room than the file.")
         return np.array(items, dtype=object if tree["object"] else str).reshape(tree["shape"])
 
     def _number(self, tree: dict[str, Any]) -> Any:
@@ -207,7 +220,7 @@ class Decoder:
     def _object(self, tree: dict[str, Any]) -> Any:
         cls = STATEFUL[tree["class"]]
         restored: Any = object.__new__(cls)
-        state = self.state(tree["state"])
+        state = self.attributes(tree["state"], cls)
         set_state = getattr(restored, "__setstate__", None)
         if set_state is None:
             restored.__dict__.update(state)
@@ -218,7 +231,7 @@ class Decoder:
     def _sklearn(self, tree: dict[str, Any]) -> Any:
         cls, further = SKLEARN[tree["class"]]
         restored = cls(**self.state(tree["params"]))
-        for name, value in self.state(tree["fitted"]).items():
+        for name, value in self.attributes(tree["fitted"], cls).items():
             if not (name.endswith("_") or name in further):
                 raise CorruptModelError(f"{tree['class']} has no fitted attribute {name!r}.")
             setattr(restored, name, value)
@@ -231,6 +244,19 @@ class Decoder:
         return covariance_of(kernel)
 
     def _random(self, tree: dict[str, Any]) -> np.random.RandomState:
+        state = self.decode(tree["state"])
+        # NumPy trusts a state: a wrong one ends the process, or reads beyond the key.
+        name, key, position, has_gauss, gauss = state
+        if not (
+            name == "MT19937"
+            and isinstance(key, np.ndarray)
+            and (key.dtype, key.shape) == (np.uint32, (624,))
+            and type(position) is type(has_gauss) is int
+            and 0 <= position <= 624
+            and has_gauss in (0, 1)
+            and type(gauss) is float
+        ):
+            raise CorruptModelError("a random state is none.")
         random_state = np.random.RandomState()
-        random_state.set_state(self.decode(tree["state"]))
+        random_state.set_state(state)
         return random_state

@@ -9,9 +9,20 @@ import numpy as np
 
 from gpexperts.exceptions import TableError
 from gpexperts.tables.arrow import pa, pacsv, pc
+from gpexperts.tables.disguised import disguised_numbers
+from gpexperts.tables.messages import listed, named
 from gpexperts.tables.schema import Column
 
-__all__ = ["Encoded", "columns_of", "csv_types", "encode", "learn_columns", "missing_message", "require"]
+__all__ = [
+    "Encoded",
+    "columns_of",
+    "csv_types",
+    "encode",
+    "kind_of",
+    "learn_columns",
+    "missing_message",
+    "require",
+]
 
 _MOST_CATEGORIES = 100
 _NOTHING = pa.array(pacsv.ConvertOptions().null_values)
@@ -30,11 +41,16 @@ class Encoded(NamedTuple):
 
 def require(names: Sequence[str], wanted: Sequence[str], source: str) -> None:
     """Raise an error that lists the wanted columns a table lacks, and what it has."""
-    lacking = [name for name in wanted if name not in names]
+    known = set(names)
+    lacking = [name for name in wanted if name not in known]
     if lacking:
+        hint = "Column names must match to the letter; their order does not matter."
+        separator = next((mark for mark in ";\t" if mark in names[0]), None)
+        if len(names) == 1 and separator:
+            hint = f"It seems to be separated by {separator!r}; a CSV is separated by commas."
         raise TableError(
-            f"{source} has no column {_listed(lacking)}; its columns are {_listed(names, most=30)}. "
-            "Column names must match to the letter; their order does not matter."
+            f"{named(source)} has no column {listed(lacking)}; its columns are {listed(names, most=30)}. "
+            f"{hint}"
         )
 
 
@@ -73,16 +89,18 @@ def learn_columns(table: pa.Table, names: Sequence[str], one_hot: Sequence[str] 
     one_hot : sequence of str or None
         Columns to turn into one input per value; None for every column of text ("auto").
     """
-    kinds = {name: _kind(table.schema.field(name).type) for name in names}
+    kinds = {name: kind_of(table.schema.field(name).type) for name in names}
     text = [name for name in names if kinds[name] == "text"]
     chosen = text if one_hot is None else list(one_hot)
     left = [name for name in text if name not in chosen]
     if left:
-        counts = [f"{name} ({len(_values(table.column(name)))} different values)" for name in left]
+        counts = [f"{name} ({len(_values(table.column(name), name))} different values)" for name in left]
+        faults = {name: disguised_numbers(_texts(table.column(name), name)) for name in left}
+        hints = "".join(f" {name} {fault}." for name, fault in faults.items() if fault)
         raise TableError(
             f"These columns hold text, and a model takes numbers: {'; '.join(counts)}. There are two "
             f"ways out: --one-hot auto (or --one-hot {','.join(left)}) makes an input of every value, --drop "
-            f"{','.join(left)} leaves them out."
+            f"{','.join(left)} leaves them out.{hints}"
         )
     unfit = [f"{n} ({table.schema.field(n).type})" for n in names if kinds[n] == "unfit" and n not in chosen]
     if unfit:
@@ -97,7 +115,12 @@ def learn_columns(table: pa.Table, names: Sequence[str], one_hot: Sequence[str] 
 
 def _learn(values: pa.ChunkedArray, name: str, kind: str, automatic: bool) -> Column:
     if kind == "categories":
-        categories = _values(values)
+        categories = _values(values, name)
+        if automatic and (fault := disguised_numbers(_texts(values, name))):
+            raise TableError(
+                f"Column {name} {fault}. Mend it, leave it out with --drop {name}, or have an input made of "
+                f"every value: --one-hot {name}."
+            )
         if automatic and len(categories) > _MOST_CATEGORIES:
             raise TableError(
                 f"Column {name} has {len(categories)} different values; --one-hot auto makes inputs of at "
@@ -108,9 +131,10 @@ def _learn(values: pa.ChunkedArray, name: str, kind: str, automatic: bool) -> Co
     return Column(name, kind, limits["min"].as_py(), limits["max"].as_py())
 
 
-def _kind(type_: pa.DataType) -> str:
+def kind_of(type_: pa.DataType) -> str:
+    """Return "number", "boolean", "text", or "unfit" for what is none of them."""
     if pa.types.is_dictionary(type_):
-        return _kind(type_.value_type)
+        return kind_of(type_.value_type)
     if pa.types.is_boolean(type_):
         return "boolean"
     if pa.types.is_integer(type_) or pa.types.is_floating(type_) or pa.types.is_decimal(type_):
@@ -120,8 +144,8 @@ def _kind(type_: pa.DataType) -> str:
     return "number" if pa.types.is_null(type_) else "unfit"
 
 
-def _values(column: pa.ChunkedArray) -> list[str]:
-    return sorted(value for value in pc.unique(_texts(column)).to_pylist() if value is not None)
+def _values(column: pa.ChunkedArray, name: str) -> list[str]:
+    return sorted(value for value in pc.unique(_texts(column, name)).to_pylist() if value is not None)
 
 
 # ------------------------------------------------------------------------------------------ numbers
@@ -137,7 +161,7 @@ def encode(table: pa.Table, columns: Sequence[Column], source: str) -> Encoded:
         width = len(column.feature_names)
         block = X[:, position : position + width]
         if column.kind == "categories":
-            _one_hot(_texts(values), column, source, block)
+            _one_hot(_texts(values, column.name), column, source, block)
         else:
             block[:, 0] = _floats(values, column.name, source).to_numpy()
         position += width
@@ -169,8 +193,8 @@ def _one_hot(values: pa.ChunkedArray, column: Column, source: str, block: np.nda
     if not np.all(known | absent):
         unknown = sorted(set(values.filter(pa.array(~(known | absent))).unique().to_pylist()))
         raise TableError(
-            f"Column {column.name} of {source} holds {_listed(unknown)}, which the model has not seen in "
-            f"training; it knows {_listed(column.categories)}. Leave those rows out, or fit again with rows "
+            f"Column {column.name} of {source} holds {listed(unknown)}, which the model has not seen in "
+            f"training; it knows {listed(column.categories)}. Leave those rows out, or fit again with rows "
             "that hold them."
         )
     block[:] = 0.0
@@ -179,9 +203,12 @@ def _one_hot(values: pa.ChunkedArray, column: Column, source: str, block: np.nda
     block[absent] = np.nan
 
 
-def _texts(values: pa.ChunkedArray) -> pa.ChunkedArray:
+def _texts(values: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
     """Text, with what CSV readers take for nothing being missing."""
-    texts = values.cast(pa.string())
+    try:
+        texts = values.cast(pa.string())
+    except pa.ArrowException as error:
+        raise TableError(f"Column {name} should hold text; it holds {values.type}.") from error
     return pc.if_else(pc.is_in(texts, value_set=_NOTHING), None, texts)
 
 
@@ -190,12 +217,7 @@ def _floats(values: pa.ChunkedArray, name: str, source: str = "The table") -> pa
         if pa.types.is_boolean(values.type):
             values = values.cast(pa.int8())
         return values.cast(pa.float64(), safe=False)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+    except pa.ArrowException as error:
         raise TableError(
             f"Column {name} of {source} should hold numbers, as it did in training; it holds {values.type}."
         ) from error
-
-
-def _listed(names: Sequence[str], most: int = 8) -> str:
-    shown = ", ".join(str(name) for name in names[:most])
-    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import csv
 import io
+import os
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,12 +13,16 @@ from typing import Any
 
 from gpexperts.exceptions import TableError
 from gpexperts.tables.arrow import pa, pacsv, pq
+from gpexperts.tables.csv_head import HEAD_BYTES, NOT_UTF8, names_in
 from gpexperts.tables.formats import STANDARD_STREAM, format_of
+from gpexperts.tables.messages import explained, listed, named
 from gpexperts.tables.standard_input import standard_input
 
 __all__ = ["TableReader", "open_table"]
 
-_CSV_HEAD = 1024**2
+_MOST_COLUMNS = 100_000
+_MOST_DESCRIPTION = {"parquet": 100_000_000, "arrow": 32_000_000}
+"""Bytes in which a file may describe its columns, and in Parquet its row groups; unpacked they are more."""
 _CSV_BLOCK = 512 * 1024
 """Arrow reads up to 32 blocks ahead of whoever takes them, so that small ones keep memory small."""
 
@@ -33,19 +38,27 @@ class TableReader(ABC):
         Its columns, in their order.
     n_rows : int or None
         Where the format tells.
+    as_opened : tuple or None
+        What the file was like when it was opened, to see whether it still is.
     """
+
+    as_opened: tuple[int, ...] | None = None
 
     def __init__(self, source: str, names: Sequence[str], n_rows: int | None = None) -> None:
         self.source, self.names, self.n_rows = source, list(names), n_rows
+        source = named(source)
         if not self.names:
             raise TableError(f"{source} is empty: it has no columns.")
-        twice = sorted({name for name in self.names if self.names.count(name) > 1})
+        if len(self.names) > _MOST_COLUMNS:
+            raise _too_wide(source, f"{len(self.names):,} columns")
+        twice = sorted(name for name, count in Counter(self.names).items() if count > 1)
         if twice:
-            raise TableError(f"{source} has several columns of the same name: {', '.join(twice)}.")
+            which = listed([name or "(no name)" for name in twice])
+            raise TableError(f"{source} has several columns of the same name: {which}.")
 
     def read(self, columns: Sequence[str], types: Mapping[str, pa.DataType] | None = None) -> pa.Table:
         """Return the whole of some columns; of CSV, types are found by looking at all rows."""
-        with _explained(self.source):
+        with self._explained():
             return self._read(list(columns), types or {})
 
     def batches(
@@ -60,13 +73,30 @@ class TableReader(ABC):
             What text in a CSV stands for; formats that carry types ignore it.
         size : int
         """
-        with _explained(self.source):
+        with self._explained():
             empty = True
             for table in _of_size(self._batches(list(columns), types), size):
                 empty = False
                 yield table
             if empty:
                 yield pa.table({name: pa.array([], types.get(name, pa.string())) for name in columns})
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Explain what goes wrong while the table is read, a change of the file above all."""
+        fault = None
+        try:
+            with explained(self.source, self.names):
+                yield
+        except TableError as error:
+            fault = error
+        if _signature(self.source) != self.as_opened:
+            raise TableError(
+                f"{self.source} was changed while it was being read, so that its rows may be of two "
+                "versions. Try again when nobody writes to it."
+            ) from fault
+        if fault is not None:
+            raise fault
 
     @abstractmethod
     def _read(self, columns: list[str], types: Mapping[str, pa.DataType]) -> pa.Table: ...
@@ -79,44 +109,72 @@ def open_table(path: str, format: str | None = None) -> TableReader:
     """Open a table; "-" is CSV on standard input."""
     kind = format_of(path, format)
     if path != STANDARD_STREAM and not Path(path).is_file():
-        what = "is a folder, not a file" if Path(path).is_dir() else "does not exist"
+        what = "does not exist"
+        if Path(path).exists():
+            what = "is a folder, not a file" if Path(path).is_dir() else "is not a file; pipe it in, as -"
         raise TableError(f"{path} {what}.")
-    with _explained(path):
+    before = _signature(path)
+    with explained(path):
         if kind.name == "csv":
-            return _CSV(path, kind.compression)
-        return _Parquet(path) if kind.name == "parquet" else _Arrow(path)
+            reader: TableReader = _CSV(path, kind.compression)
+        else:
+            _check_description(path, kind.name)
+            reader = _Parquet(path) if kind.name == "parquet" else _Arrow(path)
+    reader.as_opened = before
+    return reader
 
 
-@contextmanager
-def _explained(source: str) -> Iterator[None]:
-    """Name the table in what Arrow has to say about it."""
-    try:
-        yield
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, pa.ArrowKeyError) as error:
-        lines = str(error).strip().splitlines() or [type(error).__name__]
-        raise TableError(f"{_named(source)} cannot be read: {lines[0]}") from error
-    except OSError as error:
-        raise TableError(f"{_named(source)} cannot be read: {error}") from error
+def _signature(source: str) -> tuple[int, ...] | None:
+    """Something that differs after a file was written to or replaced."""
+    if source == STANDARD_STREAM or not Path(source).exists():
+        return None
+    status = os.stat(source)
+    return status.st_ino, status.st_size, status.st_mtime_ns
 
 
-def _named(source: str) -> str:
-    return "Standard input" if source == STANDARD_STREAM else source
+def _check_description(path: str, name: str) -> None:
+    """Refuse a Parquet or Arrow file whose description of its columns is huge before Arrow unpacks it."""
+    with Path(path).open("rb") as file:
+        start = file.read(8)
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(0, size - 10))
+        end = file.read()
+    if name == "parquet":
+        length = end[-8:-4]
+    elif end.endswith(b"ARROW1"):
+        length = end[:4]
+    else:  # Arrow's streaming format, where older writers leave a mark out
+        length = start[4:] if start.startswith(b"\xff" * 4) else start[:4]
+    n_bytes = int.from_bytes(length, "little")
+    most = _MOST_DESCRIPTION["parquet" if name == "parquet" else "arrow"]
+    if most < n_bytes <= size:  # Arrow finds out that a longer one cannot be
+        raise _too_wide(path, f"so many columns that describing them takes {n_bytes:,} bytes")
+
+
+def _too_wide(source: str, what: str) -> TableError:
+    return TableError(
+        f"{source} has {what}; tables of up to {_MOST_COLUMNS:,} columns are read. Keep those that matter."
+    )
 
 
 class _CSV(TableReader):
     def __init__(self, path: str, compression: str | None) -> None:
-        is_file = path != STANDARD_STREAM
-        raw: Any = pa.input_stream(path, compression=compression) if is_file else standard_input()
-        head = raw.read(_CSV_HEAD)
-        names = next(csv.reader(io.StringIO(head.decode("utf-8-sig", errors="replace"))), [])
-        super().__init__(path, names)
-        self._block = max(_CSV_BLOCK, 8 * len(head.split(b"\n", 1)[0]))  # no row may be longer
-        # A file is opened anew, a stream is given back what was read of it.
-        self._stream = (
-            pa.input_stream(path, compression=compression)
-            if is_file
-            else pa.PythonFile(_Rest(head, raw), mode="r")
-        )
+        # Opened once: what is put in a file's place meanwhile is another table.
+        rewinds = path != STANDARD_STREAM and compression is None
+        raw: Any
+        if path == STANDARD_STREAM:
+            raw = standard_input()
+        else:
+            raw = pa.OSFile(path) if rewinds else pa.input_stream(path, compression=compression)
+        head = raw.read(HEAD_BYTES)
+        super().__init__(path, names_in(head, named(path)))
+        first_row = head.splitlines(keepends=True)[0]
+        self._block = max(_CSV_BLOCK, 8 * len(first_row))  # no row may be longer
+        if len(head) == len(first_row) and not head.endswith((b"\n", b"\r")):
+            head, rewinds = head + b"\n", False  # names alone are a table, too
+        if rewinds:
+            raw.seek(0)
+        self._stream = raw if rewinds else pa.PythonFile(_Rest(head, raw), mode="r")
 
     def _options(
         self, columns: list[str], types: Mapping[str, pa.DataType], threads: bool, **more: Any
@@ -127,7 +185,11 @@ class _CSV(TableReader):
         }
 
     def _read(self, columns: list[str], types: Mapping[str, pa.DataType]) -> pa.Table:
-        return pacsv.read_csv(self._stream, **self._options(columns, types, True, strings_can_be_null=True))
+        table = pacsv.read_csv(self._stream, **self._options(columns, types, True, strings_can_be_null=True))
+        strange = [field.name for field in table.schema if pa.types.is_binary(field.type)]
+        if strange:
+            raise TableError(f"{named(self.source)} is not UTF-8 in the column {listed(strange)}. {NOT_UTF8}")
+        return table
 
     def _batches(self, columns: list[str], types: Mapping[str, pa.DataType]) -> Iterable[pa.RecordBatch]:
         # Text stays what it is: a key that reads "NA" must come out as it went in.

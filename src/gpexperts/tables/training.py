@@ -11,7 +11,10 @@ import numpy as np
 
 from gpexperts.exceptions import TableError
 from gpexperts.tables.arrow import pa
-from gpexperts.tables.encoding import encode, learn_columns, missing_message, require
+from gpexperts.tables.disguised import disguised_numbers
+from gpexperts.tables.encoding import encode, kind_of, learn_columns, missing_message, require
+from gpexperts.tables.formats import STANDARD_STREAM
+from gpexperts.tables.messages import named
 from gpexperts.tables.reading import TableReader
 from gpexperts.tables.schema import Column, TableSchema
 
@@ -56,12 +59,13 @@ def read_training_rows(
     config : dict, optional
         Remembered with the columns.
     """
-    source = reader.source
+    source = named(reader.source)
     chosen = None if one_hot == "auto" else [name for name in (one_hot or "").split(",") if name]
     require(reader.names, [target, *features, *drop, *(chosen or [])], source)
     if target in features:
         raise TableError(f"The target {target} is also among --features; a model may not see its answer.")
-    names = [n for n in (features or reader.names) if n != target and n not in drop]
+    left_out = {target, *drop}
+    names = [n for n in (features or reader.names) if n not in left_out]
     if not names:
         raise TableError(f"No column of {source} is left as an input besides the target {target}.")
     stray = [name for name in chosen or [] if name not in names]
@@ -81,7 +85,7 @@ def read_training_rows(
     schema = TableSchema(
         target=target,
         columns=columns,
-        source="standard input" if source == "-" else Path(source).name,
+        source="standard input" if reader.source == STANDARD_STREAM else Path(source).name,
         sha256=hashlib.sha256(data.tobytes()).hexdigest(),
         n_rows=len(y),
         n_dropped=table.num_rows - len(y),
@@ -94,8 +98,11 @@ def read_training_rows(
 
 def _target(table: pa.Table, target: str) -> Column:
     type_ = table.schema.field(target).type
-    if pa.types.is_string(type_) or pa.types.is_temporal(type_):
-        raise TableError(f"The target {target} holds {type_}; a regression needs numbers.")
+    kind = kind_of(type_)
+    if kind in ("text", "unfit"):
+        fault = disguised_numbers(table.column(target).cast(pa.string())) if kind == "text" else None
+        hint = f" It {fault}." if fault else ""
+        raise TableError(f"The target {target} holds {type_}; a regression needs numbers.{hint}")
     return Column(target, "number")
 
 

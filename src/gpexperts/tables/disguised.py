@@ -1,0 +1,33 @@
+"""Numbers that were read as text: written with commas, or with a word among them."""
+
+from __future__ import annotations
+
+from gpexperts.tables.arrow import pa, pc
+
+__all__ = ["disguised_numbers", "is_with_commas"]
+
+_PLAIN = r"^\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*$"
+_COMMAS = r"^\s*[+-]?\d[\d.]*,\d[\d,]*(\.\d+)?\s*$"
+
+
+def disguised_numbers(texts: pa.ChunkedArray) -> str | None:
+    """Say what keeps a column of text from being one of numbers; None where most of it is really text.
+
+    One-hot encoding would make an input of every number in it, and nothing of their order.
+    """
+    texts = texts.drop_null()
+    plain, commas = (pc.match_substring_regex(texts, pattern) for pattern in (_PLAIN, _COMMAS))
+    number = pc.or_(plain, commas)
+    if len(texts) == 0 or pc.mean(number).as_py() < 0.5:
+        return None
+    if pc.any(commas).as_py():
+        written = texts.filter(commas)[0].as_py()
+        return f"holds numbers written with commas, such as {written!r}; write 1234.5 for them"
+    words = texts.filter(pc.invert(number))
+    odd = f"{len(words)} of {len(texts)} values that are none"
+    return f"holds numbers, but also {odd}, such as {words[0].as_py()!r}"
+
+
+def is_with_commas(text: str) -> bool:
+    """Whether a number is written with commas."""
+    return bool(pc.match_substring_regex(pa.scalar(text), _COMMAS).as_py())
