@@ -58,6 +58,7 @@ def client() -> Iterator[distributed.Client]:
 def small_samples(monkeypatch) -> None:
     """Make a few hundred rows as many as a few hundred thousand."""
     monkeypatch.setattr(fitting, "SAMPLE_ROWS", 300)
+    monkeypatch.setattr(fitting, "WHOLE_ROWS", 100)
     monkeypatch.setattr(fitting, "GROUP_ROWS", 150)
 
 
@@ -124,6 +125,18 @@ def test_training_and_automatic_choices_are_the_same(client, data, training) -> 
     assert_same(there, here, X_new)
 
 
+def test_a_training_step_moves_hyperparameters_and_gradients_alone(client, data) -> None:
+    X, y, _ = data
+    model = fixed(engine=client, optimizer="lbfgs", training="full").fit(X, y)
+    moved = model.travelled_["training"]
+    steps = len(model.trace_)
+    assert moved["round_trips"] >= steps
+    assert moved["tasks"] <= (1 + moved["round_trips"]) * len(client.nthreads())
+    # Seven parts send a likelihood and four slopes each; θ goes to each task, besides the rows once.
+    assert moved["fetched"] <= moved["round_trips"] * 7 * 500
+    assert moved["sent"] <= X.nbytes + y.nbytes + moved["round_trips"] * 10_000 + 20_000
+
+
 @pytest.mark.slow
 def test_the_number_of_workers_changes_nothing(client, data) -> None:
     X, y, X_new = data
@@ -154,7 +167,14 @@ def test_what_travels_between_experts_is_bounded_and_told(client, data) -> None:
     largest = int(model._experts.sizes.max())
     # Each query sends at most the weights of all its experts, and each expert its rows to each other one.
     bound = 8 * (len(X_new) * 3 * largest + 7 * 7 * largest * X.shape[1])
-    assert 0 < model._experts.travelled <= bound
+    assert 0 < model.travelled_["prediction"]["exchanged"] <= bound
+    # Home come K means, K variances, K² covariances and the index of each query.
+    home = 8 * len(X_new) * (3 + 3 + 9 + 3 + 1)
+    assert home <= model.travelled_["prediction"]["fetched"] <= home + 4_000
+    assert model.travelled_["prediction"]["sent"] >= X_new.nbytes
+    rows = X.nbytes + y.nbytes
+    assert rows <= model.travelled_["rows"]["sent"] <= 2 * rows + 100_000
+    assert fixed().fit(X, y).travelled_ == {}
 
 
 # -------------------------------------------------------------------------------- dask collections
@@ -492,7 +512,7 @@ def test_work_that_ends_its_worker_is_named_by_expert(fragile, data) -> None:
     experts = there._experts
     home = experts.to_local(10**8)
     home.X[home.offsets[3]] = 60.0
-    there._experts = experts.engine.place(home)
+    there._experts = experts.engine.place(home, there.travelled_)
     began = time.monotonic()
     with pytest.raises(ClusterError, match=r"'expert 3' ended 3 workers in a row"):
         there.predict(X_new)

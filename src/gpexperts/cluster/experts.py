@@ -18,7 +18,9 @@ from typing import Any
 import numpy as np
 
 from gpexperts.cluster import tasks
+from gpexperts.engines import traffic
 from gpexperts.engines.dask import DaskEngine
+from gpexperts.engines.traffic import Travelled
 from gpexperts.exceptions import ClusterError
 from gpexperts.experts.kernels import Covariance
 from gpexperts.experts.local import Experts
@@ -56,6 +58,8 @@ class ClusterExperts:
         Inputs (k, d) and experts (k,) of some or all rows, sorted by expert, for selectors to learn from.
     private : bool
         Whether rows may not leave their workers.
+    travelled : dict
+        Where what it costs to ask them is counted.
     """
 
     def __init__(
@@ -71,6 +75,7 @@ class ClusterExperts:
         communication: Any = None,
         sample: tuple[np.ndarray, np.ndarray],
         private: bool = False,
+        travelled: Travelled,
     ) -> None:
         self.engine = engine
         self.groups, self.firsts, self.offsets = list(groups), firsts, offsets
@@ -79,10 +84,10 @@ class ClusterExperts:
         self.shared, self.communication = shared, communication
         self.sample, self.private = sample, private
         self.jitter: dict[int, float] = {}
-        self.travelled = 0
+        self.travelled = travelled
 
     @classmethod
-    def placed(cls, engine: DaskEngine, experts: Experts) -> ClusterExperts:
+    def placed(cls, engine: DaskEngine, experts: Experts, travelled: Travelled) -> ClusterExperts:
         """Bring experts of this process to the cluster."""
         firsts = _even_groups(experts, GROUPS_PER_SLOT * engine.n_workers)
         budget = factor_budget(engine, experts.factor_budget, len(firsts) - 1)
@@ -108,6 +113,7 @@ class ClusterExperts:
             shared=experts.shared,
             communication=kept[-1] if communication is not None else None,
             sample=experts.sample,
+            travelled=travelled,
         )
 
     def to_local(self, factor_budget: int) -> Experts:
@@ -179,6 +185,7 @@ class ClusterExperts:
             shared=self.shared,
             communication=self.communication,
             sample=self.sample,
+            travelled=self.travelled,
         )
 
     # ------------------------------------------------------------------------------------ answers
@@ -206,13 +213,14 @@ class ClusterExperts:
             variance=variance,
         )
         try:
-            (gathered,) = self.engine.compute([graph])
+            with self.engine.counting(self.travelled, "prediction"):
+                (gathered,) = self.engine.compute([graph])
+                traffic.count(exchanged=gathered.travelled)
         except ClusterError as error:
             if error.deadly:
                 self._name_the_culprit(np.unique(index[index >= 0]), error)
             raise
         self.jitter.update(gathered.jitter)
-        self.travelled += gathered.travelled
         return gathered.moments
 
     def _name_the_culprit(self, asked: np.ndarray, error: ClusterError) -> None:

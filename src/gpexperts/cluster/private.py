@@ -157,6 +157,7 @@ def fit_private(model: DistributedGPRegressor, X: Any, y: Any, engine: DaskEngin
         n_outputs=t.shape[1],
         sample=(model._centroids, np.arange(int(firsts[-1]))),
         private=True,
+        travelled=model.travelled_,
     )
     model._ready(with_communication=False)
 
@@ -201,19 +202,20 @@ def _best(
     tolerance: float,
 ) -> Covariance:
     """Train every candidate and return the likeliest."""
-    trainings = {
-        name: maximise_likelihood(
-            covariance_of(kernel),
-            held,
-            engine,
-            random_state=streams.training,
-            max_steps=max_steps if model._trainable else 0,
-            tolerance=tolerance,
-            on_step=model._report_step,
-            checkpoint=streams.checkpoint,
-        )
-        for name, kernel in candidates.items()
-    }
+    with engine.counting(model.travelled_, "training"):
+        trainings = {
+            name: maximise_likelihood(
+                covariance_of(kernel),
+                held,
+                engine,
+                random_state=streams.training,
+                max_steps=max_steps if model._trainable else 0,
+                tolerance=tolerance,
+                on_step=model._report_step,
+                checkpoint=streams.checkpoint,
+            )
+            for name, kernel in candidates.items()
+        }
     best = max(trainings, key=lambda name: trainings[name].trace[-1].log_marginal_likelihood)
     model.choices_["kernel"], model.trace_ = best, trainings[best].trace
     return trainings[best].covariance

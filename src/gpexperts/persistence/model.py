@@ -17,9 +17,12 @@ from gpexperts.persistence.values import Decoder, Encoder
 
 __all__ = ["load", "save"]
 
-_OF_THIS_PROCESS = ("engine", "_skl_callbacks", "_callback_fit_ctx", "_parent_callback_ctx")
+_OF_THIS_PROCESS = ("engine", "travelled_", "_skl_callbacks", "_callback_fit_ctx", "_parent_callback_ctx")
 """Attributes that say where and how a process works, not what was learned. An engine above all: a file
 that names a scheduler could make whoever loads it connect to a machine of the file's choice."""
+
+
+_NOWHERE: dict[str, Any] = {"engine": None, "travelled_": {}}
 
 
 def save(model: Any, path: str | os.PathLike[str], *, include_factors: bool = False) -> int:
@@ -67,7 +70,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     decoder = Decoder(arrays)
     try:
         model = estimator_class()()
-        model.__setstate__({**model.__dict__, **decoder.state(header["model"]), "engine": None})
+        model.__setstate__({**model.__dict__, **decoder.state(header["model"]), **_NOWHERE})
         _check_consistent(model)
         model._experts.factor_budget = model._factor_budget  # of this machine, not of the one that saved
         if "factors" in header:
