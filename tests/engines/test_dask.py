@@ -27,7 +27,7 @@ from sklearn.model_selection import GridSearchCV
 
 import gpexperts
 from gpexperts import DistributedGPRegressor
-from gpexperts.cluster import fitting
+from gpexperts.cluster import experts, fitting
 from gpexperts.engines.dask import DaskEngine, balanced_batches, engine_for, in_order
 from gpexperts.exceptions import ClusterError
 
@@ -233,6 +233,34 @@ def test_shuffled_parts_are_trained_where_they_are(client, data, small_samples) 
     assert again.log_marginal_likelihood_value_ == pytest.approx(
         model.log_marginal_likelihood_value_, rel=1e-3
     )
+
+
+@pytest.mark.parametrize("aggregation", ["npae", "grbcm"])
+def test_a_model_is_saved_in_batches_and_as_it_would_be_at_home(
+    client, data, small_samples, aggregation, tmp_path, monkeypatch
+) -> None:
+    X, y, X_new = data
+    Y = da.from_array(np.stack([y, X[:, 0] - y], axis=1), chunks=(120, 2))
+    model = fixed(engine=client, aggregation=aggregation).fit(da.from_array(X, chunks=(120, 2)), Y)
+    model.predict(X_new)
+    model.to_local().save(tmp_path / "home.gpx")
+    batch = 1600  # bytes: a hundred rows of two inputs
+    monkeypatch.setattr(experts, "SAVE_BYTES", batch)
+    gathered = []
+    compute = DaskEngine.compute
+    monkeypatch.setattr(
+        DaskEngine, "compute", lambda self, tasks: gathered.append(compute(self, tasks)) or gathered[-1]
+    )
+    size = model.save(tmp_path / "there.gpx")
+    assert size == (tmp_path / "there.gpx").stat().st_size
+    assert (tmp_path / "there.gpx").read_bytes() == (tmp_path / "home.gpx").read_bytes()
+    n_bytes = [sum(piece.nbytes for piece in pieces) for pieces in gathered]
+    assert max(n_bytes) <= batch
+    assert sum(n_bytes) == 8 * model._experts.sizes.sum() * 4
+    loaded = gpexperts.load(tmp_path / "there.gpx")
+    np.testing.assert_allclose(loaded.predict(X_new), model.predict(X_new), rtol=0, atol=1e-10)
+    factors = model.save(tmp_path / "factors.gpx", include_factors=True)
+    assert factors > size + 8 * (model._experts.sizes**2).sum()
 
 
 def test_an_empty_block_and_the_same_seed(client, data, small_samples) -> None:

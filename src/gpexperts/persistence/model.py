@@ -36,8 +36,11 @@ def save(model: Any, path: str | os.PathLike[str], *, include_factors: bool = Fa
             "Save it with skops: skops.io.dump(model, 'model.skops')."
         )
     check_is_fitted(model)
+    if include_factors:  # they are computed in this process, which needs the rows here
+        model = model.to_local()
     encoder = Encoder()
-    state = {k: v for k, v in model.__getstate__().items() if k not in _OF_THIS_PROCESS}
+    state = model._state(lambda there: there.streamed(model._factor_budget))
+    state = {name: value for name, value in state.items() if name not in _OF_THIS_PROCESS}
     header = {"version": __version__, "model": encoder.state(state, "")}
     if include_factors:
         header["factors"] = encoder.encode(_factors(model), "factors")
