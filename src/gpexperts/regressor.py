@@ -73,8 +73,8 @@ class DistributedGPRegressor(CallbackSupport, MultiOutputMixin, RegressorMixin, 
         again continues at its last step; `random_state` must then be an int.
     share_inputs : bool
         False is for dask collections whose rows may not be pooled: each block is cut into parts by the
-        worker that loads it, and only likelihoods and their gradients, centroids, means and variances leave
-        that worker. For ``"poe"``, ``"gpoe"``, ``"bcm"`` and ``"rbcm"``, with ``"knn"`` or ``"all"``.
+        worker that loads it, and only likelihoods, gradients, centroids, means and variances leave that
+        worker. For ``"poe"``, ``"gpoe"``, ``"bcm"`` and ``"rbcm"``, with ``"knn"``, ``"dnn"`` or ``"all"``.
     calibrate : {None, "scale", "conformal"}
         Whether intervals are corrected by rows that the model has not seen: a tenth of the rows, from 100 to
         2,000 but at most a quarter, drawn at random, is held out before anything is learned and stays out

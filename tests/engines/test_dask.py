@@ -30,15 +30,14 @@ from gpexperts import DistributedGPRegressor
 from gpexperts.cluster import experts, fitting
 from gpexperts.engines.dask import DaskEngine, balanced_batches, engine_for, in_order
 from gpexperts.exceptions import ClusterError
+from gpexperts.selection import DNNSelector
+from gpexperts.selection.network import trained_network
 
 LIMIT = 120
 """Seconds that any of these tests may take, however busy the machine."""
 
 pytestmark = [
-    # What distributed leaves behind when a cluster of this process closes or a worker was killed.
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
     pytest.mark.filterwarnings("ignore:These hyperparameters ended at a bound"),
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
 ]
 
 
@@ -175,6 +174,55 @@ def test_what_travels_between_experts_is_bounded_and_told(client, data) -> None:
     rows = X.nbytes + y.nbytes
     assert rows <= model.travelled_["rows"]["sent"] <= 2 * rows + 100_000
     assert fixed().fit(X, y).travelled_ == {}
+
+
+def test_without_a_client_a_cluster_is_started_and_ended_with_the_process(data, tmp_path) -> None:
+    script = """if __name__ == "__main__":
+    import os
+    import distributed
+    import numpy as np
+    from gpexperts import DistributedGPRegressor
+
+    X = np.linspace(0, 1, 60)[:, None]
+    model = DistributedGPRegressor(n_experts=2, kernel="rbf", optimizer=None, random_state=0, engine="dask")
+    model.fit(X, X[:, 0]).predict(X)
+    model.fit(X, X[:, 0])
+    print(*distributed.Client.current().run(os.getpid).values())
+"""
+    (tmp_path / "script.py").write_text(script)
+    done = subprocess.run(
+        [sys.executable, tmp_path / "script.py"], capture_output=True, text=True, timeout=LIMIT, check=True
+    )
+    assert done.stderr.count("found no current Dask client: started a LocalCluster of") == 1
+    workers = [int(pid) for pid in done.stdout.split()]
+    assert workers
+    assert not any(is_running(pid) for pid in workers)
+
+
+def is_running(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+@pytest.mark.slow
+def test_data_larger_than_the_memory_of_a_worker(data) -> None:
+    """460 MB of rows on three workers of 400 MB, which hold their libraries too: Dask must spill."""
+    n, d = 1_150_000, 49
+    rng = da.random.default_rng(0)
+    X = rng.uniform(-2, 2, size=(n, d), chunks=(25_000, d))
+    y = da.sin(2 * X[:, 0]) + X[:, 1]
+    assert X.nbytes + y.nbytes > 400e6
+    kernel = 1.0 * RBF([1.0, 1.0] + [1e3] * (d - 2)) + WhiteKernel(0.02)
+    model = fixed(kernel=kernel, n_experts="auto", expert_size=500, n_selected=3, partition="random")
+    with start_cluster(3, "400MB") as cluster, distributed.Client(cluster, set_as_default=False) as client:
+        model.set_params(engine=client).fit(X, y)
+        assert model._experts.sizes.sum() == n
+        X_new = np.random.default_rng(1).uniform(-2, 2, size=(100, d))
+        mean = model.predict(X_new)
+    assert np.sqrt(np.mean((mean - np.sin(2 * X_new[:, 0]) - X_new[:, 1]) ** 2)) < 0.5
 
 
 # -------------------------------------------------------------------------------- dask collections
@@ -328,12 +376,36 @@ def test_rows_that_stay_are_trained_by_summed_gradients(client, data, training) 
     assert np.sqrt(np.mean((mean - truth) ** 2)) < 0.25
 
 
+def test_a_network_learns_from_rows_that_stay(client, data) -> None:
+    X, y, X_new = data
+    order = np.argsort(X[:, 0])  # blocks are slabs, and one expert each
+    X, y = X[order], y[order]
+    settings = {"aggregation": "rbcm", "selection": DNNSelector(max_iter=20), "n_selected": 2, "n_experts": 4}
+    model = fixed(**settings, share_inputs=False, engine=client).fit(
+        da.from_array(X, chunks=(125, 2)), da.from_array(y, chunks=125)
+    )
+    network = model._selector().classifier_
+    Z, labels = model._x_scale.transform(X), np.arange(500) // 125
+    pooled = trained_network(
+        lambda function, argument: list(function(Z, labels, argument)), (2, 50, 4), "softmax",
+        max_rows=100_000, max_iter=20, random_state=np.random.RandomState(model._selection_seed),
+    )  # fmt: skip
+    np.testing.assert_allclose(network.predict_proba(Z), pooled.predict_proba(Z), rtol=0, atol=1e-6)
+    assert np.mean(model.select(X)[:, 0] == labels) > 0.9
+    # For each step and block a loss and a gradient came home, and nothing that grows with the rows.
+    moved = model.travelled_["selection"]
+    assert moved["fetched"] <= moved["tasks"] * (8 * len(network.weights) + 500)
+    truth = np.sin(2 * X_new[:, 0]) + X_new[:, 1]
+    assert np.sqrt(np.mean((model.predict(X_new) - truth) ** 2)) < 0.25
+    lazy = model.predict(da.from_array(X_new, chunks=(30, 2)))
+    np.testing.assert_allclose(lazy.compute(), model.predict(X_new), rtol=0, atol=1e-10)
+
+
 @pytest.mark.parametrize(
     ("settings", "why"),
     [
         ({"aggregation": "npae"}, "needs the inputs of both in one place"),
         ({"aggregation": "grbcm"}, "communication set is given to every expert"),
-        ({"aggregation": "rbcm", "selection": "dnn"}, "it learns from training rows"),
         ({"aggregation": "rbcm", "selection": "ggm"}, "it learns from training rows"),
     ],
 )

@@ -11,7 +11,7 @@ travel there, nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -27,6 +27,7 @@ from gpexperts.experts.kernels import Covariance
 from gpexperts.experts.local import Experts
 from gpexperts.moments import ExpertMoments
 from gpexperts.persistence.container import Streamed
+from gpexperts.selection.network import Summed
 
 __all__ = ["ClusterExperts", "factor_budget"]
 
@@ -227,6 +228,20 @@ class ClusterExperts:
             travelled=self.travelled,
         )
 
+    @property
+    def summed(self) -> Summed | None:
+        """Where rows may not leave their workers, how to sum over them there."""
+        return self._summed if self.private else None
+
+    def _summed(self, function: Callable[..., Sequence[Any]], argument: Any) -> list[Any]:
+        each = zip(self.groups, self.engine.places(self.groups), strict=True)
+        work = [
+            self.engine.task(f"sum over the rows of group {g}", _applied, group, function, argument, at=place)
+            for g, (group, place) in enumerate(each)
+        ]
+        with self.engine.counting(self.travelled, "selection"):
+            return [sum(column) for column in zip(*self.engine.compute(work), strict=True)]
+
     # ------------------------------------------------------------------------------------ answers
 
     def gather(
@@ -401,6 +416,11 @@ def _rows_of(experts: Experts, rows: slice, column: int | None) -> Any:
     """Some of a group's inputs (column 0), targets (column 1) or both (None)."""
     both = experts.X[rows], experts.y[rows]
     return both if column is None else both[column]
+
+
+def _applied(experts: Experts, function: Callable[..., Sequence[Any]], argument: Any) -> Sequence[Any]:
+    X, labels = experts.sample
+    return function(X, experts.first + labels, argument)
 
 
 def _both(X: np.ndarray, index: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -28,7 +28,7 @@ from gpexperts.experts.training import Block as TrainingBlock
 from gpexperts.experts.training import maximise_likelihood
 from gpexperts.partition import Partitioner
 from gpexperts.partition.deal import labels_are_given
-from gpexperts.selection import KNNSelector
+from gpexperts.selection import AllSelector, DNNSelector, KNNSelector
 from gpexperts.settings import automatic_n_experts, bytes_of, member, number_of_experts
 from gpexperts.standardize import Standardizer
 
@@ -66,11 +66,13 @@ def check_private_settings(model: DistributedGPRegressor) -> None:
             "'gpoe', 'bcm' or 'rbcm'."
         )
     selection = model.selection
-    nearest = isinstance(selection, KNNSelector) and selection.metric != "hamming"
-    if not nearest and not (isinstance(selection, str) and selection in ("auto", "all", "knn")):
+    able = isinstance(selection, (AllSelector, DNNSelector)) or (
+        isinstance(selection, KNNSelector) and selection.metric != "hamming"
+    )
+    if not able and not (isinstance(selection, str) and selection in ("auto", "all", "knn", "dnn")):
         raise ValueError(
             f"selection={selection!r} cannot be had with share_inputs=False: it learns from training rows, "
-            "and only centroids may travel. Choose 'knn' or 'all'."
+            "and only centroids and gradients may travel. Choose 'knn', 'dnn' or 'all'."
         )
 
 
