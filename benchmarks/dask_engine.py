@@ -3,6 +3,8 @@
     python benchmarks/dask_engine.py                   # threads and workers, 1 and 2 of each
     python benchmarks/dask_engine.py --rows 200000     # a smaller trial; nothing is written down
     python benchmarks/dask_engine.py --table           # print the table of what was measured
+    python benchmarks/dask_engine.py --costs           # what a task, a step, a row and a query cost, and
+                                                       # what that means for 10^8 and 10^9 rows
 
 Every run has a process of its own, reads the same files, fits with the same settings and answers the same
 20,000 queries. Time is that of reading, fitting and predicting; a cluster that is not yet started, or
@@ -167,6 +169,82 @@ def table(rows: list[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
+def costs(n_rows: int, folder: Path) -> dict[str, float]:
+    """Measure on two workers what scaling depends on, in seconds and bytes."""
+    import pandas as pd
+
+    from gpexperts import DistributedGPRegressor
+    from gpexperts.engines.dask import DaskEngine
+
+    found: dict[str, float] = {}
+    with local_cluster(2) as client:
+        engine = DaskEngine()
+        held = engine.hold(list(range(2)), [1.0, 1.0])
+        held.map(_nothing, None)
+        found["seconds a round trip"] = min(
+            common.timed(lambda: held.map(_nothing, None))[1] for _ in range(50)
+        )
+        many = [engine.task("nothing", _nothing, k, None) for k in range(2000)]
+        began = time.process_time()  # the scheduler lives in this process, and works on one core
+        engine.compute(many)
+        found["CPU seconds a task"] = (time.process_time() - began) / len(many)
+
+        queries = pd.read_parquet(folder / "queries.parquet")
+        began = cpu_seconds(client)
+        model = DistributedGPRegressor(**SETTINGS, engine=client).fit(*read("dask", folder))
+        found["CPU seconds of fit"] = cpu_seconds(client) - began
+        began = cpu_seconds(client)
+        model.predict(queries[NAMES], return_std=True)
+        found["CPU seconds a query"] = (cpu_seconds(client) - began) / len(queries)
+        moved = model.travelled_
+    training, rows, prediction = moved["training"], moved["rows"], moved["prediction"]
+    found["steps"] = training["round_trips"]
+    found["bytes sent a step"] = training["sent"] / training["round_trips"]
+    found["bytes fetched a step"] = training["fetched"] / training["round_trips"]
+    found["bytes exchanged a row"] = rows["exchanged"] / n_rows
+    for way in ("sent", "fetched", "exchanged"):
+        found[f"bytes {way} a query"] = prediction[way] / len(queries)
+    return found
+
+
+def _nothing(item: Any, argument: Any) -> None:
+    return None
+
+
+BLOCK_ROWS = 500_000
+MACHINE = {"cores": 8, "memory": 64e9, "bytes a second": 1.25e9}
+"""What a machine of the projection has; the network is 10 Gbit/s."""
+
+
+def projection(found: dict[str, float]) -> str:
+    """What 10^8 and 10^9 rows would need, from what was measured and these three assumptions."""
+    from gpexperts.cluster.fitting import GROUP_ROWS, MAX_GROUPS
+
+    lines = [
+        "| rows | machines | rows in memory, GB each | shuffle: tasks | scheduling, min | network, min | "
+        "training, min | 10^6 queries: CPU, min |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    for n in (10**8, 10**9):
+        for machines in (10, 100, 1000):
+            tasks = -(-n // BLOCK_ROWS) * min(MAX_GROUPS, -(-n // GROUP_ROWS))
+            n_bytes = found["bytes exchanged a row"] * n
+            step = max(found["seconds a round trip"], found["CPU seconds a task"] * min(300, 8 * machines))
+            seconds = {
+                "scheduling": tasks * found["CPU seconds a task"],
+                "network": n_bytes / machines / MACHINE["bytes a second"],
+                "training": found["steps"] * step + found["CPU seconds of fit"] / min(20, 8 * machines),
+                "queries": 1e6 * found["CPU seconds a query"] / (machines * MACHINE["cores"]),
+            }
+            minutes = {name: f"{value / 60:.2g}" for name, value in seconds.items()}
+            lines.append(
+                f"| {n:.0e} | {machines} | {2 * n_bytes / machines / 1e9:.2g} | {tasks:,} | "
+                f"{minutes['scheduling']} | {minutes['network']} | {minutes['training']} | "
+                f"{minutes['queries']} |"
+            )
+    return "\n".join(lines)
+
+
 def main() -> None:
     """Run everything, or one run, or print the table."""
     parser = argparse.ArgumentParser(
@@ -175,6 +253,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, help="training rows; default: all but the queries")
     parser.add_argument("--engine", nargs="*", default=ENGINES, choices=ENGINES)
     parser.add_argument("--cores", nargs="*", type=int, default=CORES)
+    parser.add_argument("--costs", action="store_true", help="measure and print costs and stop")
     parser.add_argument("--table", action="store_true", help="print the table and stop")
     parser.add_argument("--one", type=Path, metavar="FOLDER", help=argparse.SUPPRESS)
     args = parser.parse_args()
@@ -188,6 +267,11 @@ def main() -> None:
     done = []
     with tempfile.TemporaryDirectory() as name:
         write_tables(Path(name), n_rows)
+        if args.costs:
+            found = costs(n_rows, Path(name))
+            print("\n".join(f"{what}: {value:.4g}" for what, value in found.items()))
+            print(projection(found))
+            return
         for cores in args.cores:
             for engine in args.engine:
                 asked = ["--one", name, "--engine", engine, "--cores", str(cores)]

@@ -43,6 +43,8 @@ WHOLE_ROWS = 10_000
 anyway, and here it gives the very model that its rows would give as NumPy arrays."""
 GROUP_ROWS = 25_000
 """Rows of a group of experts. It must not depend on the number of workers, nor may the model."""
+MAX_GROUPS = 1000
+"""Every block sends a piece to every group: beyond this many, groups grow instead of their number."""
 
 
 def fit_collection(model: DistributedGPRegressor, X: Any, y: Any, engine: DaskEngine) -> None:
@@ -102,7 +104,7 @@ def fit_collection(model: DistributedGPRegressor, X: Any, y: Any, engine: DaskEn
     cut = Cut.of_sample(
         Z / metric,
         partitioner,
-        min(M, -(-n // GROUP_ROWS)),
+        min(M, MAX_GROUPS, -(-n // GROUP_ROWS)),
         streams.partition,
         x_scale=model._x_scale,
         y_scale=model._y_scale,
