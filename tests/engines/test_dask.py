@@ -241,6 +241,21 @@ def test_small_dask_arrays_give_the_model_of_the_same_rows(client, data) -> None
     np.testing.assert_array_equal(there.labels_, here.labels_)
 
 
+def test_frames_whose_columns_dask_cuts_differently(client, data, tmp_path) -> None:
+    X, y, X_new = data
+    wide = pd.DataFrame(np.hstack([X] * 4), columns=list("abcdefgh")).assign(y=y)
+    for number, rows in enumerate(np.array_split(np.arange(500), 20)):
+        wide.iloc[rows].to_parquet(tmp_path / f"{number:02d}.parquet")
+    table = dd.read_parquet(tmp_path)
+    assert table["y"].optimize().npartitions < table[list("abcdefgh")].optimize().npartitions
+    settings = {"kernel": 1.0 * RBF(1.0) + WhiteKernel(0.02), "engine": client}
+    there = fixed(**settings).fit(table[list("abcdefgh")], table["y"])
+    here = fixed(**settings | {"engine": None}).fit(wide[list("abcdefgh")], y)
+    assert_same(there, here, pd.DataFrame(np.hstack([X_new] * 4), columns=list("abcdefgh")))
+    several = fixed(**settings).fit(table[list("abcdef")], table[["g", "y"]])
+    assert several.predict(wide[list("abcdef")]).shape == (500, 2)
+
+
 @pytest.mark.parametrize("aggregation", ["npae", "grbcm"])
 @pytest.mark.parametrize("partition", ["auto", "random"])
 def test_shuffled_rows_make_a_good_model_with_lazy_predictions(
@@ -272,6 +287,10 @@ def test_shuffled_parts_are_trained_where_they_are(client, data, small_samples) 
     model = DistributedGPRegressor(
         n_experts=5, kernel="rbf", training="full", random_state=0, engine=client
     ).fit(da.from_array(X, chunks=(120, 2)), da.from_array(y, chunks=120))
+    # Half of the rows came here, and summaries of five blocks; all met the others of their group once.
+    assert 250 * 24 <= model.travelled_["sample"]["fetched"] <= 250 * 24 + 5 * 1000
+    assert model.travelled_["rows"]["exchanged"] == 500 * 24
+    assert model.travelled_["rows"]["fetched"] <= 5_000
     home = model.to_local()
     parts = np.repeat(np.arange(5), home._experts.sizes)
     again = DistributedGPRegressor(
