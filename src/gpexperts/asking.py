@@ -213,6 +213,7 @@ class Asking(Parameters):
             means_at=self._means_of_all,
             transform=lambda X: self._x_scale.transform(np.asarray(X, dtype=float)),
             random_state=np.random.RandomState(self._selection_seed),
+            summed=experts.summed,
         )
 
     def _means_of_all(self, X: np.ndarray) -> np.ndarray:

@@ -19,6 +19,7 @@ from gpexperts.aggregation import AGGREGATORS, Aggregator
 from gpexperts.asking import Asking
 from gpexperts.calibration import HELD_OUT, draw_held_out, kept_labels
 from gpexperts.engines import Engine, Held
+from gpexperts.engines.traffic import Travelled
 from gpexperts.exceptions import ConstantTargetWarning
 from gpexperts.experts.checkpoint import Checkpoint
 from gpexperts.experts.kernels import Covariance, candidate_kernels, covariance_of
@@ -86,6 +87,7 @@ class Fitting(Asking):
         seeds = check_random_state(self.random_state).randint(np.iinfo(np.int32).max, size=7)
         self._selection_seed, self._rule_seed = int(seeds[3]), int(seeds[4])
         self.choices_: dict[str, Any] = {}
+        self.travelled_: Travelled = {}
         partition, training, communication, sample, calibration = (
             np.random.RandomState(seeds[k]) for k in (0, 1, 2, 5, 6)
         )
@@ -175,7 +177,8 @@ class Fitting(Asking):
                 covariance,
                 shared=shared,
                 factor_budget=self._factor_budget,
-            )
+            ),
+            self.travelled_,
         )
         self._ready(shared is not None)
 
@@ -205,7 +208,8 @@ class Fitting(Asking):
         self._learned_rule: tuple[Any, Rule] | None = None
         self._fitted_calibrate = self._held_out = self._learned_calibration = None
         listeners().start("learning whom to ask")
-        self._rule()  # so that a wrong K is an error now, not at the first prediction
+        with self._asking_engine().counting(self.travelled_, "selection"):
+            self._rule()  # so that a wrong K is an error now, not at the first prediction
         self._tell_of_jittered_experts()
 
     def _set_scales(
@@ -255,18 +259,19 @@ class Fitting(Asking):
     ) -> Covariance:
         """Train on small blocks from every region: the cost does not grow with the rows."""
         listeners().start("training on small blocks")
-        staged = train_in_stages(
-            candidates,
-            X,
-            y,
-            engine,
-            random_state=streams.training,
-            n_restarts=self.n_restarts,
-            trainable=self._trainable,
-            on_step=self._report_step,
-            say=lambda message: listeners().say(1, message),
-            checkpoint=streams.checkpoint,
-        )
+        with engine.counting(self.travelled_, "training"):
+            staged = train_in_stages(
+                candidates,
+                X,
+                y,
+                engine,
+                random_state=streams.training,
+                n_restarts=self.n_restarts,
+                trainable=self._trainable,
+                on_step=self._report_step,
+                say=lambda message: listeners().say(1, message),
+                checkpoint=streams.checkpoint,
+            )
         self.choices_["kernel"] = staged.choice
         self.choices_["training"] = staged.evidence
         self.trace_ = staged.trace
@@ -286,16 +291,17 @@ class Fitting(Asking):
         if len(candidates) > 1 and self._trainable:
             covariance = self._train_on_blocks(candidates, X, y, engine, streams)
         listeners().start("training on every part")
-        training = maximise_likelihood(
-            covariance,
-            parts,
-            engine,
-            n_restarts=self.n_restarts,
-            random_state=streams.training,
-            max_steps=200 if self._trainable else 0,
-            on_step=self._report_step,
-            checkpoint=streams.checkpoint,
-        )
+        with engine.counting(self.travelled_, "training"):
+            training = maximise_likelihood(
+                covariance,
+                parts,
+                engine,
+                n_restarts=self.n_restarts,
+                random_state=streams.training,
+                max_steps=200 if self._trainable else 0,
+                on_step=self._report_step,
+                checkpoint=streams.checkpoint,
+            )
         self.trace_ = training.trace
         return training.covariance
 

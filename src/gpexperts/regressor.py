@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Callable
 from typing import Any, Literal, overload
 
 import numpy as np
@@ -72,8 +73,8 @@ class DistributedGPRegressor(CallbackSupport, MultiOutputMixin, RegressorMixin, 
         again continues at its last step; `random_state` must then be an int.
     share_inputs : bool
         False is for dask collections whose rows may not be pooled: each block is cut into parts by the
-        worker that loads it, and only likelihoods and their gradients, centroids, means and variances leave
-        that worker. For ``"poe"``, ``"gpoe"``, ``"bcm"`` and ``"rbcm"``, with ``"knn"`` or ``"all"``.
+        worker that loads it, and only likelihoods, gradients, centroids, means and variances leave that
+        worker. For ``"poe"``, ``"gpoe"``, ``"bcm"`` and ``"rbcm"``, with ``"knn"``, ``"dnn"`` or ``"all"``.
     calibrate : {None, "scale", "conformal"}
         Whether intervals are corrected by rows that the model has not seen: a tenth of the rows, from 100 to
         2,000 but at most a quarter, drawn at random, is held out before anything is learned and stays out
@@ -105,6 +106,9 @@ class DistributedGPRegressor(CallbackSupport, MultiOutputMixin, RegressorMixin, 
         What every "auto" was resolved to, and on what evidence.
     repairs_ : dict
         What numerics had to mend: jitter in training, jitter per expert, mended queries.
+    travelled_ : dict
+        On a cluster, by stage: bytes that this process sent and fetched, bytes exchanged between tasks,
+        round trips and tasks. Empty where everything ran here.
 
     Examples
     --------
@@ -307,7 +311,8 @@ class DistributedGPRegressor(CallbackSupport, MultiOutputMixin, RegressorMixin, 
             By custom it ends in ``.gpx``. It is written beside, then renamed: never half there.
         include_factors : bool
             Whether to store the experts' Cholesky factors too, up to the memory budget: the file grows
-            by 8·Σ m_i² bytes, and the loaded model need not compute them at its first predictions.
+            by 8·Σ m_i² bytes, and the loaded model need not compute them at its first predictions. A
+            model on a cluster comes to this process for that; without, its rows are written as they come.
 
         Returns
         -------
@@ -321,8 +326,7 @@ class DistributedGPRegressor(CallbackSupport, MultiOutputMixin, RegressorMixin, 
         """
         from gpexperts.persistence import save
 
-        on_cluster = not isinstance(self.__dict__.get("_experts"), (Experts, type(None)))
-        return save(self.to_local() if on_cluster else self, path, include_factors=include_factors)
+        return save(self, path, include_factors=include_factors)
 
     def to_local(self) -> DistributedGPRegressor:
         """Return this model with its experts in this process, where it was fitted on a cluster.
@@ -342,11 +346,14 @@ class DistributedGPRegressor(CallbackSupport, MultiOutputMixin, RegressorMixin, 
         return model
 
     def __getstate__(self) -> dict[str, Any]:
-        state = super().__getstate__()
-        state = dict(state)
+        return self._state(lambda there: there.to_local(self._factor_budget))
+
+    def _state(self, bring: Callable[[Any], Experts]) -> dict[str, Any]:
+        """What there is to this model, with the experts of a cluster as `bring` brings them."""
+        state = dict(super().__getstate__())
         state.pop("_lock", None)
         if "_experts" in state and not isinstance(self._experts, Experts):  # futures cannot be pickled
-            state["_experts"] = self._experts.to_local(self._factor_budget)
+            state["_experts"] = bring(self._experts)
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:

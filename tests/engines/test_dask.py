@@ -27,18 +27,17 @@ from sklearn.model_selection import GridSearchCV
 
 import gpexperts
 from gpexperts import DistributedGPRegressor
-from gpexperts.cluster import fitting
+from gpexperts.cluster import experts, fitting
 from gpexperts.engines.dask import DaskEngine, balanced_batches, engine_for, in_order
 from gpexperts.exceptions import ClusterError
+from gpexperts.selection import DNNSelector
+from gpexperts.selection.network import trained_network
 
 LIMIT = 120
 """Seconds that any of these tests may take, however busy the machine."""
 
 pytestmark = [
-    # What distributed leaves behind when a cluster of this process closes or a worker was killed.
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
     pytest.mark.filterwarnings("ignore:These hyperparameters ended at a bound"),
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
 ]
 
 
@@ -58,6 +57,7 @@ def client() -> Iterator[distributed.Client]:
 def small_samples(monkeypatch) -> None:
     """Make a few hundred rows as many as a few hundred thousand."""
     monkeypatch.setattr(fitting, "SAMPLE_ROWS", 300)
+    monkeypatch.setattr(fitting, "WHOLE_ROWS", 100)
     monkeypatch.setattr(fitting, "GROUP_ROWS", 150)
 
 
@@ -124,6 +124,18 @@ def test_training_and_automatic_choices_are_the_same(client, data, training) -> 
     assert_same(there, here, X_new)
 
 
+def test_a_training_step_moves_hyperparameters_and_gradients_alone(client, data) -> None:
+    X, y, _ = data
+    model = fixed(engine=client, optimizer="lbfgs", training="full").fit(X, y)
+    moved = model.travelled_["training"]
+    steps = len(model.trace_)
+    assert moved["round_trips"] >= steps
+    assert moved["tasks"] <= (1 + moved["round_trips"]) * len(client.nthreads())
+    # Seven parts send a likelihood and four slopes each; θ goes to each task, besides the rows once.
+    assert moved["fetched"] <= moved["round_trips"] * 7 * 500
+    assert moved["sent"] <= X.nbytes + y.nbytes + moved["round_trips"] * 10_000 + 20_000
+
+
 @pytest.mark.slow
 def test_the_number_of_workers_changes_nothing(client, data) -> None:
     X, y, X_new = data
@@ -154,7 +166,63 @@ def test_what_travels_between_experts_is_bounded_and_told(client, data) -> None:
     largest = int(model._experts.sizes.max())
     # Each query sends at most the weights of all its experts, and each expert its rows to each other one.
     bound = 8 * (len(X_new) * 3 * largest + 7 * 7 * largest * X.shape[1])
-    assert 0 < model._experts.travelled <= bound
+    assert 0 < model.travelled_["prediction"]["exchanged"] <= bound
+    # Home come K means, K variances, K² covariances and the index of each query.
+    home = 8 * len(X_new) * (3 + 3 + 9 + 3 + 1)
+    assert home <= model.travelled_["prediction"]["fetched"] <= home + 4_000
+    assert model.travelled_["prediction"]["sent"] >= X_new.nbytes
+    rows = X.nbytes + y.nbytes
+    assert rows <= model.travelled_["rows"]["sent"] <= 2 * rows + 100_000
+    assert fixed().fit(X, y).travelled_ == {}
+
+
+def test_without_a_client_a_cluster_is_started_and_ended_with_the_process(data, tmp_path) -> None:
+    script = """if __name__ == "__main__":
+    import os
+    import distributed
+    import numpy as np
+    from gpexperts import DistributedGPRegressor
+
+    X = np.linspace(0, 1, 60)[:, None]
+    model = DistributedGPRegressor(n_experts=2, kernel="rbf", optimizer=None, random_state=0, engine="dask")
+    model.fit(X, X[:, 0]).predict(X)
+    model.fit(X, X[:, 0])
+    print(*distributed.Client.current().run(os.getpid).values())
+"""
+    (tmp_path / "script.py").write_text(script)
+    done = subprocess.run(
+        [sys.executable, tmp_path / "script.py"], capture_output=True, text=True, timeout=LIMIT, check=True
+    )
+    assert done.stderr.count("found no current Dask client: started a LocalCluster of") == 1
+    workers = [int(pid) for pid in done.stdout.split()]
+    assert workers
+    assert not any(is_running(pid) for pid in workers)
+
+
+def is_running(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+@pytest.mark.slow
+def test_data_larger_than_the_memory_of_a_worker(data) -> None:
+    """460 MB of rows on three workers of 400 MB, which hold their libraries too: Dask must spill."""
+    n, d = 1_150_000, 49
+    rng = da.random.default_rng(0)
+    X = rng.uniform(-2, 2, size=(n, d), chunks=(25_000, d))
+    y = da.sin(2 * X[:, 0]) + X[:, 1]
+    assert X.nbytes + y.nbytes > 400e6
+    kernel = 1.0 * RBF([1.0, 1.0] + [1e3] * (d - 2)) + WhiteKernel(0.02)
+    model = fixed(kernel=kernel, n_experts="auto", expert_size=500, n_selected=3, partition="random")
+    with start_cluster(3, "400MB") as cluster, distributed.Client(cluster, set_as_default=False) as client:
+        model.set_params(engine=client).fit(X, y)
+        assert model._experts.sizes.sum() == n
+        X_new = np.random.default_rng(1).uniform(-2, 2, size=(100, d))
+        mean = model.predict(X_new)
+    assert np.sqrt(np.mean((mean - np.sin(2 * X_new[:, 0]) - X_new[:, 1]) ** 2)) < 0.5
 
 
 # -------------------------------------------------------------------------------- dask collections
@@ -171,6 +239,21 @@ def test_small_dask_arrays_give_the_model_of_the_same_rows(client, data) -> None
     there = fixed(engine=client).fit(da.from_array(X, chunks=(130, 1)), da.from_array(y, chunks=200))
     assert_same(there, here, X_new)
     np.testing.assert_array_equal(there.labels_, here.labels_)
+
+
+def test_frames_whose_columns_dask_cuts_differently(client, data, tmp_path) -> None:
+    X, y, X_new = data
+    wide = pd.DataFrame(np.hstack([X] * 4), columns=list("abcdefgh")).assign(y=y)
+    for number, rows in enumerate(np.array_split(np.arange(500), 20)):
+        wide.iloc[rows].to_parquet(tmp_path / f"{number:02d}.parquet")
+    table = dd.read_parquet(tmp_path)
+    assert table["y"].optimize().npartitions < table[list("abcdefgh")].optimize().npartitions
+    settings = {"kernel": 1.0 * RBF(1.0) + WhiteKernel(0.02), "engine": client}
+    there = fixed(**settings).fit(table[list("abcdefgh")], table["y"])
+    here = fixed(**settings | {"engine": None}).fit(wide[list("abcdefgh")], y)
+    assert_same(there, here, pd.DataFrame(np.hstack([X_new] * 4), columns=list("abcdefgh")))
+    several = fixed(**settings).fit(table[list("abcdef")], table[["g", "y"]])
+    assert several.predict(wide[list("abcdef")]).shape == (500, 2)
 
 
 @pytest.mark.parametrize("aggregation", ["npae", "grbcm"])
@@ -204,6 +287,10 @@ def test_shuffled_parts_are_trained_where_they_are(client, data, small_samples) 
     model = DistributedGPRegressor(
         n_experts=5, kernel="rbf", training="full", random_state=0, engine=client
     ).fit(da.from_array(X, chunks=(120, 2)), da.from_array(y, chunks=120))
+    # Half of the rows came here, and summaries of five blocks; all met the others of their group once.
+    assert 250 * 24 <= model.travelled_["sample"]["fetched"] <= 250 * 24 + 5 * 1000
+    assert model.travelled_["rows"]["exchanged"] == 500 * 24
+    assert model.travelled_["rows"]["fetched"] <= 5_000
     home = model.to_local()
     parts = np.repeat(np.arange(5), home._experts.sizes)
     again = DistributedGPRegressor(
@@ -213,6 +300,34 @@ def test_shuffled_parts_are_trained_where_they_are(client, data, small_samples) 
     assert again.log_marginal_likelihood_value_ == pytest.approx(
         model.log_marginal_likelihood_value_, rel=1e-3
     )
+
+
+@pytest.mark.parametrize("aggregation", ["npae", "grbcm"])
+def test_a_model_is_saved_in_batches_and_as_it_would_be_at_home(
+    client, data, small_samples, aggregation, tmp_path, monkeypatch
+) -> None:
+    X, y, X_new = data
+    Y = da.from_array(np.stack([y, X[:, 0] - y], axis=1), chunks=(120, 2))
+    model = fixed(engine=client, aggregation=aggregation).fit(da.from_array(X, chunks=(120, 2)), Y)
+    model.predict(X_new)
+    model.to_local().save(tmp_path / "home.gpx")
+    batch = 1600  # bytes: a hundred rows of two inputs
+    monkeypatch.setattr(experts, "SAVE_BYTES", batch)
+    gathered = []
+    compute = DaskEngine.compute
+    monkeypatch.setattr(
+        DaskEngine, "compute", lambda self, tasks: gathered.append(compute(self, tasks)) or gathered[-1]
+    )
+    size = model.save(tmp_path / "there.gpx")
+    assert size == (tmp_path / "there.gpx").stat().st_size
+    assert (tmp_path / "there.gpx").read_bytes() == (tmp_path / "home.gpx").read_bytes()
+    n_bytes = [sum(piece.nbytes for piece in pieces) for pieces in gathered]
+    assert max(n_bytes) <= batch
+    assert sum(n_bytes) == 8 * model._experts.sizes.sum() * 4
+    loaded = gpexperts.load(tmp_path / "there.gpx")
+    np.testing.assert_allclose(loaded.predict(X_new), model.predict(X_new), rtol=0, atol=1e-10)
+    factors = model.save(tmp_path / "factors.gpx", include_factors=True)
+    assert factors > size + 8 * (model._experts.sizes**2).sum()
 
 
 def test_an_empty_block_and_the_same_seed(client, data, small_samples) -> None:
@@ -280,12 +395,36 @@ def test_rows_that_stay_are_trained_by_summed_gradients(client, data, training) 
     assert np.sqrt(np.mean((mean - truth) ** 2)) < 0.25
 
 
+def test_a_network_learns_from_rows_that_stay(client, data) -> None:
+    X, y, X_new = data
+    order = np.argsort(X[:, 0])  # blocks are slabs, and one expert each
+    X, y = X[order], y[order]
+    settings = {"aggregation": "rbcm", "selection": DNNSelector(max_iter=20), "n_selected": 2, "n_experts": 4}
+    model = fixed(**settings, share_inputs=False, engine=client).fit(
+        da.from_array(X, chunks=(125, 2)), da.from_array(y, chunks=125)
+    )
+    network = model._selector().classifier_
+    Z, labels = model._x_scale.transform(X), np.arange(500) // 125
+    pooled = trained_network(
+        lambda function, argument: list(function(Z, labels, argument)), (2, 50, 4), "softmax",
+        max_rows=100_000, max_iter=20, random_state=np.random.RandomState(model._selection_seed),
+    )  # fmt: skip
+    np.testing.assert_allclose(network.predict_proba(Z), pooled.predict_proba(Z), rtol=0, atol=1e-6)
+    assert np.mean(model.select(X)[:, 0] == labels) > 0.9
+    # For each step and block a loss and a gradient came home, and nothing that grows with the rows.
+    moved = model.travelled_["selection"]
+    assert moved["fetched"] <= moved["tasks"] * (8 * len(network.weights) + 500)
+    truth = np.sin(2 * X_new[:, 0]) + X_new[:, 1]
+    assert np.sqrt(np.mean((model.predict(X_new) - truth) ** 2)) < 0.25
+    lazy = model.predict(da.from_array(X_new, chunks=(30, 2)))
+    np.testing.assert_allclose(lazy.compute(), model.predict(X_new), rtol=0, atol=1e-10)
+
+
 @pytest.mark.parametrize(
     ("settings", "why"),
     [
         ({"aggregation": "npae"}, "needs the inputs of both in one place"),
         ({"aggregation": "grbcm"}, "communication set is given to every expert"),
-        ({"aggregation": "rbcm", "selection": "dnn"}, "it learns from training rows"),
         ({"aggregation": "rbcm", "selection": "ggm"}, "it learns from training rows"),
     ],
 )
@@ -492,7 +631,7 @@ def test_work_that_ends_its_worker_is_named_by_expert(fragile, data) -> None:
     experts = there._experts
     home = experts.to_local(10**8)
     home.X[home.offsets[3]] = 60.0
-    there._experts = experts.engine.place(home)
+    there._experts = experts.engine.place(home, there.travelled_)
     began = time.monotonic()
     with pytest.raises(ClusterError, match=r"'expert 3' ended 3 workers in a row"):
         there.predict(X_new)

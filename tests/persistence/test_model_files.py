@@ -209,14 +209,30 @@ def test_a_failed_save_leaves_what_was_there(
     path = tmp_path / "model.gpx"
     path.write_text("precious")
 
-    def fail(*_: object) -> str:
+    def fail(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(container, "_digest", fail)
+    monkeypatch.setattr(container.os, "fsync", fail)
     with pytest.raises(KeyboardInterrupt):
         model.save(path)
     assert path.read_text() == "precious"
     assert [p.name for p in tmp_path.iterdir()] == ["model.gpx"]
+
+
+def test_arrays_come_in_pieces_and_none_may_be_missing(tmp_path: Path) -> None:
+    rows = RNG.normal(size=(7, 3))
+    flags = np.array([True, False])
+    whole = {"a0": flags, "a1": rows, "a2": np.arange(5, dtype=np.int16)}
+    pieces = whole | {"a1": container.Streamed((7, 3), lambda: [rows[:2], rows[2:2], rows[2:]])}
+    for name, arrays in (("whole", whole), ("pieces", pieces)):
+        assert container.write(tmp_path / name, {}, arrays) == (tmp_path / name).stat().st_size
+        _, read = container.read(tmp_path / name)
+        for key, array in whole.items():
+            np.testing.assert_array_equal(read[key], array, strict=True)
+    assert (tmp_path / "whole").read_bytes() == (tmp_path / "pieces").read_bytes()
+    with pytest.raises(RuntimeError, match="has 168 bytes, but 144 bytes came"):
+        container.write(tmp_path / "short", {}, {"a": container.Streamed((7, 3), lambda: [rows[1:]])})
+    assert not (tmp_path / "short").exists()
 
 
 def test_a_folder_that_is_not_there(model: DistributedGPRegressor, tmp_path: Path) -> None:

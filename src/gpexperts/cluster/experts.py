@@ -11,18 +11,23 @@ travel there, nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from gpexperts.cluster import tasks
+from gpexperts.engines import traffic
 from gpexperts.engines.dask import DaskEngine
+from gpexperts.engines.traffic import Travelled
 from gpexperts.exceptions import ClusterError
 from gpexperts.experts.kernels import Covariance
 from gpexperts.experts.local import Experts
 from gpexperts.moments import ExpertMoments
+from gpexperts.persistence.container import Streamed
+from gpexperts.selection.network import Summed
 
 __all__ = ["ClusterExperts", "factor_budget"]
 
@@ -30,6 +35,8 @@ GROUPS_PER_SLOT = 3
 """Groups for every thread of a worker: enough to even out the work."""
 GROUP_BYTES = 64 * 1024**2
 """A group holds at most this many bytes of rows: groups must be cheap to move and to build again."""
+SAVE_BYTES = 64 * 1024**2
+"""A model is saved in batches of rows of this size, which is all that the client holds of them."""
 FACTOR_SHARE = 0.3
 """Share of a worker's memory that may be taken by factors, where the user sets no budget."""
 
@@ -56,6 +63,8 @@ class ClusterExperts:
         Inputs (k, d) and experts (k,) of some or all rows, sorted by expert, for selectors to learn from.
     private : bool
         Whether rows may not leave their workers.
+    travelled : dict
+        Where what it costs to ask them is counted.
     """
 
     def __init__(
@@ -71,6 +80,7 @@ class ClusterExperts:
         communication: Any = None,
         sample: tuple[np.ndarray, np.ndarray],
         private: bool = False,
+        travelled: Travelled,
     ) -> None:
         self.engine = engine
         self.groups, self.firsts, self.offsets = list(groups), firsts, offsets
@@ -79,10 +89,10 @@ class ClusterExperts:
         self.shared, self.communication = shared, communication
         self.sample, self.private = sample, private
         self.jitter: dict[int, float] = {}
-        self.travelled = 0
+        self.travelled = travelled
 
     @classmethod
-    def placed(cls, engine: DaskEngine, experts: Experts) -> ClusterExperts:
+    def placed(cls, engine: DaskEngine, experts: Experts, travelled: Travelled) -> ClusterExperts:
         """Bring experts of this process to the cluster."""
         firsts = _even_groups(experts, GROUPS_PER_SLOT * engine.n_workers)
         budget = factor_budget(engine, experts.factor_budget, len(firsts) - 1)
@@ -108,18 +118,15 @@ class ClusterExperts:
             shared=experts.shared,
             communication=kept[-1] if communication is not None else None,
             sample=experts.sample,
+            travelled=travelled,
         )
 
     def to_local(self, factor_budget: int) -> Experts:
         """Bring all rows to this process."""
-        if self.private:
-            raise ClusterError(
-                "This model was fitted with share_inputs=False: its rows may not leave their workers, so "
-                "that it can be neither pickled, saved nor brought home."
-            )
+        self._check_rows_may_leave()
         parts = self.engine.compute(
             [
-                self.engine.task(f"rows of experts {a}..{b - 1}", _rows_of, group)
+                self.engine.task(f"rows of experts {a}..{b - 1}", _rows_of, group, slice(None), None)
                 for group, (a, b) in zip(self.groups, pairwise(self.firsts), strict=True)
             ]
         )
@@ -127,6 +134,45 @@ class ClusterExperts:
         local = Experts(X, y, self.offsets, self.covariance, shared=self.shared, factor_budget=factor_budget)
         local.jitter = dict(self.jitter)
         return local
+
+    def streamed(self, factor_budget: int) -> Experts:
+        """What a file says of these experts; their rows come when they are written, a batch at a time."""
+        self._check_rows_may_leave()
+        n = int(self.offsets[-1])
+        X, y = (
+            Streamed((n, width), partial(self._pieces, column, width))
+            for column, width in enumerate((self.sample[0].shape[1], self.n_outputs))
+        )
+        experts: Any = Experts  # to whoever asks them nothing, rows that are elsewhere are rows
+        described: Experts = experts(
+            X, y, self.offsets, self.covariance, shared=self.shared, factor_budget=factor_budget
+        )
+        described.jitter = dict(self.jitter)
+        return described
+
+    def _pieces(self, column: int, width: int) -> Iterator[np.ndarray]:
+        """All inputs (column 0) or targets (column 1) in the experts' order, at most a batch at a time."""
+        borders = self.offsets[self.firsts]
+        step = max(1, SAVE_BYTES // (8 * width))
+        for start in range(0, int(borders[-1]), step):
+            stop = start + step
+            work = [
+                self.engine.task(
+                    f"rows of group {g}", _rows_of, group, slice(max(0, start - a), min(b, stop) - a), column
+                )
+                for g, (group, (a, b)) in enumerate(zip(self.groups, pairwise(borders.tolist()), strict=True))
+                if start < b and a < stop
+            ]
+            with self.engine.counting(self.travelled, "save"):
+                pieces = self.engine.compute(work)
+            yield from pieces
+
+    def _check_rows_may_leave(self) -> None:
+        if self.private:
+            raise ClusterError(
+                "This model was fitted with share_inputs=False: its rows may not leave their workers, so "
+                "that it can be neither pickled, saved nor brought home."
+            )
 
     # --------------------------------------------------------------------------------------- rows
 
@@ -179,7 +225,22 @@ class ClusterExperts:
             shared=self.shared,
             communication=self.communication,
             sample=self.sample,
+            travelled=self.travelled,
         )
+
+    @property
+    def summed(self) -> Summed | None:
+        """Where rows may not leave their workers, how to sum over them there."""
+        return self._summed if self.private else None
+
+    def _summed(self, function: Callable[..., Sequence[Any]], argument: Any) -> list[Any]:
+        each = zip(self.groups, self.engine.places(self.groups), strict=True)
+        work = [
+            self.engine.task(f"sum over the rows of group {g}", _applied, group, function, argument, at=place)
+            for g, (group, place) in enumerate(each)
+        ]
+        with self.engine.counting(self.travelled, "selection"):
+            return [sum(column) for column in zip(*self.engine.compute(work), strict=True)]
 
     # ------------------------------------------------------------------------------------ answers
 
@@ -206,26 +267,41 @@ class ClusterExperts:
             variance=variance,
         )
         try:
-            (gathered,) = self.engine.compute([graph])
+            with self.engine.counting(self.travelled, "prediction"):
+                (gathered,) = self.engine.compute([graph])
+                traffic.count(exchanged=gathered.travelled)
         except ClusterError as error:
             if error.deadly:
                 self._name_the_culprit(np.unique(index[index >= 0]), error)
             raise
         self.jitter.update(gathered.jitter)
-        self.travelled += gathered.travelled
         return gathered.moments
 
     def _name_the_culprit(self, asked: np.ndarray, error: ClusterError) -> None:
-        """Raise an error that names the expert whose matrix ends workers, if there is one."""
-        for i in asked.tolist():
-            g = int(np.searchsorted(self.firsts, i, side="right")) - 1
-            if f"experts {self.firsts[g]}..{self.firsts[g + 1] - 1}'" not in str(error):
+        """Raise an error that names the expert whose matrix ends workers, if there is one.
+
+        Dask blames whatever work waited at the workers that died, so that each suspect is tried alone: the
+        groups, those that were blamed first, and then the experts of the guilty one.
+        """
+        group = np.searchsorted(self.firsts, asked, side="right") - 1
+        blamed = {g: f"experts {self.firsts[g]}..{self.firsts[g + 1] - 1}'" in str(error) for g in set(group)}
+        for g in sorted(blamed, key=lambda g: (not blamed[g], g)):
+            mine = asked[group == g].tolist()
+            if len(mine) > 1 and self._deadly(g, mine) is None:
                 continue
-            try:
-                self.engine.compute([self.engine.task(f"expert {i}", tasks.factorised, self.groups[g], i)])
-            except ClusterError as named:
-                if named.deadly:
+            for i in mine:
+                if named := self._deadly(g, [i]):
                     raise named from error
+
+    def _deadly(self, g: int, who: list[int]) -> ClusterError | None:
+        """The error of factorising the matrices of some experts of a group, if that ends workers."""
+        name = f"expert {who[0]}" if len(who) == 1 else f"experts {who[0]}..{who[-1]}"
+        try:
+            self.engine.compute([self.engine.task(name, tasks.factorised, self.groups[g], who)])
+        except ClusterError as error:
+            if error.deadly:
+                return error
+        return None
 
     def graph(
         self,
@@ -336,8 +412,15 @@ def _group(
     return Experts(X, y, offsets, covariance, shared=shared, factor_budget=budget, first=first)
 
 
-def _rows_of(experts: Experts) -> tuple[np.ndarray, np.ndarray]:
-    return experts.X, experts.y
+def _rows_of(experts: Experts, rows: slice, column: int | None) -> Any:
+    """Some of a group's inputs (column 0), targets (column 1) or both (None)."""
+    both = experts.X[rows], experts.y[rows]
+    return both if column is None else both[column]
+
+
+def _applied(experts: Experts, function: Callable[..., Sequence[Any]], argument: Any) -> Sequence[Any]:
+    X, labels = experts.sample
+    return function(X, experts.first + labels, argument)
 
 
 def _both(X: np.ndarray, index: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -23,10 +23,12 @@ from gpexperts.cluster.shuffle import (
     shuffled,
     training_blocks,
 )
+from gpexperts.engines import traffic
 from gpexperts.engines.dask import DaskEngine, HeldOnCluster
 from gpexperts.experts.kernels import candidate_kernels
 from gpexperts.experts.training import Block as TrainingBlock
 from gpexperts.partition.deal import communication_size, labels_are_given
+from gpexperts.progress import listeners
 from gpexperts.settings import automatic_n_experts, bytes_of, member, number_of_experts
 
 if TYPE_CHECKING:
@@ -35,27 +37,37 @@ if TYPE_CHECKING:
 __all__ = ["fit_collection"]
 
 SAMPLE_ROWS = 100_000
-"""Rows that come to this process, for θ and the cuts. A smaller set is a sample of itself."""
+"""Rows that come to this process, for θ and the cuts; of fewer than twice as many, half of them."""
+WHOLE_ROWS = 10_000
+"""A collection of no more rows comes whole: less than one group of experts, it would meet in one task
+anyway, and here it gives the very model that its rows would give as NumPy arrays."""
 GROUP_ROWS = 25_000
 """Rows of a group of experts. It must not depend on the number of workers, nor may the model."""
+MAX_GROUPS = 1000
+"""Every block sends a piece to every group: beyond this many, groups grow instead of their number."""
 
 
 def fit_collection(model: DistributedGPRegressor, X: Any, y: Any, engine: DaskEngine) -> None:
     """Fit `model` to a dask array or frame X and its targets y."""
     table = Table.of(engine, X, y)
-    summaries = engine.compute(
-        [engine.task(f"summary of block {b}", summary, block) for b, block in enumerate(table.blocks)]
-    )
+    streams = model._streams()
+    with engine.counting(model.travelled_, "sample"):
+        summaries = engine.compute(
+            [engine.task(f"summary of block {b}", summary, block) for b, block in enumerate(table.blocks)]
+        )
     lengths = np.array([of_x.n for of_x, _ in summaries])
     n = int(lengths.sum())
     if n == 0:
         raise ValueError("Found array with 0 sample(s): every block of X is empty; fit needs rows.")
-    counts = shares(min(n, SAMPLE_ROWS), lengths)
-    streams = model._streams()
-    X_sample, y_sample = stratified_sample(engine, table.blocks, counts, _seeds(streams.sample, len(lengths)))
+    comes_whole = n <= WHOLE_ROWS
+    counts = shares(n if comes_whole else min(n // 2, SAMPLE_ROWS), lengths)
+    with engine.counting(model.travelled_, "sample"):
+        X_sample, y_sample = stratified_sample(
+            engine, table.blocks, counts, _seeds(streams.sample, len(lengths))
+        )
     y_sample = y_sample[:, 0] if table.one_output else y_sample
     X_sample, y_sample = model._validated(_named(X_sample, table.names), y_sample)
-    if n <= SAMPLE_ROWS:
+    if comes_whole:
         model._fit_rows(X_sample, y_sample, streams)
         return
     streams = streams._replace(checkpoint=model._opened_checkpoint(X_sample, y_sample))
@@ -92,17 +104,20 @@ def fit_collection(model: DistributedGPRegressor, X: Any, y: Any, engine: DaskEn
     cut = Cut.of_sample(
         Z / metric,
         partitioner,
-        min(M, -(-n // GROUP_ROWS)),
+        min(M, MAX_GROUPS, -(-n // GROUP_ROWS)),
         streams.partition,
         x_scale=model._x_scale,
         y_scale=model._y_scale,
         metric=metric,
     )
-    groups = shuffled(engine, table.blocks, cut, M, partitioner, streams.partition, left_out)
-    sizes, centroids = zip(
-        *engine.compute([engine.task(f"group {g}", parts_meta, group) for g, group in enumerate(groups)]),
-        strict=True,
-    )
+    listeners().start("bringing the rows of each expert together")
+    with engine.counting(model.travelled_, "rows"):
+        groups = shuffled(engine, table.blocks, cut, M, partitioner, streams.partition, left_out)
+        metas = engine.compute(
+            [engine.task(f"group {g}", parts_meta, group) for g, group in enumerate(groups)]
+        )
+        traffic.count(exchanged=8 * n * (Z.shape[1] + t.shape[1]))
+    sizes, centroids = zip(*metas, strict=True)
     firsts = np.concatenate([[0], np.cumsum([len(s) for s in sizes])])
     model._set_parts(np.concatenate(sizes), np.concatenate(centroids))
 
@@ -119,6 +134,8 @@ def fit_collection(model: DistributedGPRegressor, X: Any, y: Any, engine: DaskEn
     )
     sizes_of_groups = np.array([int(s.sum()) for s in sizes])
     offsets = np.concatenate([[0], np.cumsum(np.concatenate(sizes))])
+    with engine.counting(model.travelled_, "selection"):
+        sample = _sample_of(engine, groups, firsts, sizes_of_groups, streams.sample)
     model._experts = ClusterExperts(
         engine,
         kept,
@@ -128,7 +145,8 @@ def fit_collection(model: DistributedGPRegressor, X: Any, y: Any, engine: DaskEn
         n_outputs=t.shape[1],
         shared=shared,
         communication=_communication(engine, shared, covariance, budget, int(firsts[-1])),
-        sample=_sample_of(engine, groups, firsts, sizes_of_groups, streams.sample),
+        sample=sample,
+        travelled=model.travelled_,
     )
     model._ready(shared is not None)
 
@@ -164,7 +182,7 @@ def _sample_of(
     engine: DaskEngine, groups: list[Any], firsts: np.ndarray, sizes: np.ndarray, rng: np.random.RandomState
 ) -> tuple[np.ndarray, np.ndarray]:
     """Rows for selectors to learn from, and their experts, sorted by expert."""
-    counts = shares(min(int(sizes.sum()), SAMPLE_ROWS), sizes)
+    counts = shares(min(int(sizes.sum()) // 2, SAMPLE_ROWS), sizes)
     seeds = _seeds(rng, len(groups))
     work = [
         engine.task(

@@ -19,6 +19,7 @@ __all__ = [
     "checked_block",
     "checked_rows",
     "combined",
+    "is_frame",
     "lazy_blocks",
     "paired_blocks",
     "shares",
@@ -62,6 +63,8 @@ class Sealed:
 
 def paired_blocks(X: Any, y: Any) -> tuple[list[str] | None, bool, list[tuple[Any, Any]]]:
     """Columns of X where it is a frame, whether y has one dimension, and Delayed blocks of both."""
+    if is_frame(X) and is_frame(y):
+        return _paired_frames(X, y)
     names, lengths, X_blocks = lazy_blocks(X, "X")
     if not is_collection(y):
         y = _like(np.asarray(y), lengths)
@@ -78,6 +81,32 @@ def paired_blocks(X: Any, y: Any) -> tuple[list[str] | None, bool, list[tuple[An
     return names, y.ndim == 1, list(zip(X_blocks, y_blocks, strict=True))
 
 
+def is_frame(A: Any) -> bool:
+    """Whether A is a dask frame or series."""
+    return is_collection(A) and hasattr(A, "npartitions") and not hasattr(A, "rechunk")
+
+
+def _paired_frames(X: Any, y: Any) -> tuple[list[str], bool, list[tuple[Any, Any]]]:
+    """As `paired_blocks`. Dask may cut the columns of one table differently, unless it sees them as one."""
+    from dask.delayed import delayed
+
+    names = [str(name) for name in X.columns]
+    targets = [y] if y.ndim == 1 else [y[name] for name in y.columns]
+    try:
+        both = X.assign(**{f"target {k} of gpexperts": target for k, target in enumerate(targets)})
+    except ValueError as error:  # Dask does not know how to align two tables without an index
+        raise ValueError(
+            "The rows of X and y are not known to be cut alike. Take both from one frame, "
+            "table[inputs] and table[target]."
+        ) from error
+    take, d = delayed(_columns, pure=True), len(names)
+    return names, y.ndim == 1, [(take(b, 0, d), take(b, d, None)) for b in both.to_delayed()]
+
+
+def _columns(frame: Any, start: int, stop: int | None) -> np.ndarray:
+    return frame.iloc[:, start:stop].to_numpy()
+
+
 def lazy_blocks(A: Any, what: str) -> tuple[list[str] | None, tuple[int, ...] | None, list[Any]]:
     """Columns and lengths, where known, and the Delayed blocks of rows of a collection."""
     if hasattr(A, "rechunk"):
@@ -87,7 +116,7 @@ def lazy_blocks(A: Any, what: str) -> tuple[list[str] | None, tuple[int, ...] | 
             A = A.rechunk({1: -1})
         known = not np.isnan(A.chunks[0]).any()
         return None, tuple(map(int, A.chunks[0])) if known else None, A.to_delayed().ravel().tolist()
-    if hasattr(A, "to_delayed") and hasattr(A, "npartitions"):
+    if is_frame(A):
         names = [str(name) for name in A.columns] if A.ndim == 2 else None
         return names, None, A.to_delayed()
     raise TypeError(f"{what} must be an array, a dask array or a dask frame, got {type(A).__name__}.")

@@ -28,7 +28,7 @@ from gpexperts.experts.training import Block as TrainingBlock
 from gpexperts.experts.training import maximise_likelihood
 from gpexperts.partition import Partitioner
 from gpexperts.partition.deal import labels_are_given
-from gpexperts.selection import KNNSelector
+from gpexperts.selection import AllSelector, DNNSelector, KNNSelector
 from gpexperts.settings import automatic_n_experts, bytes_of, member, number_of_experts
 from gpexperts.standardize import Standardizer
 
@@ -66,11 +66,13 @@ def check_private_settings(model: DistributedGPRegressor) -> None:
             "'gpoe', 'bcm' or 'rbcm'."
         )
     selection = model.selection
-    nearest = isinstance(selection, KNNSelector) and selection.metric != "hamming"
-    if not nearest and not (isinstance(selection, str) and selection in ("auto", "all", "knn")):
+    able = isinstance(selection, (AllSelector, DNNSelector)) or (
+        isinstance(selection, KNNSelector) and selection.metric != "hamming"
+    )
+    if not able and not (isinstance(selection, str) and selection in ("auto", "all", "knn", "dnn")):
         raise ValueError(
             f"selection={selection!r} cannot be had with share_inputs=False: it learns from training rows, "
-            "and only centroids may travel. Choose 'knn' or 'all'."
+            "and only centroids and gradients may travel. Choose 'knn', 'dnn' or 'all'."
         )
 
 
@@ -157,6 +159,7 @@ def fit_private(model: DistributedGPRegressor, X: Any, y: Any, engine: DaskEngin
         n_outputs=t.shape[1],
         sample=(model._centroids, np.arange(int(firsts[-1]))),
         private=True,
+        travelled=model.travelled_,
     )
     model._ready(with_communication=False)
 
@@ -201,19 +204,20 @@ def _best(
     tolerance: float,
 ) -> Covariance:
     """Train every candidate and return the likeliest."""
-    trainings = {
-        name: maximise_likelihood(
-            covariance_of(kernel),
-            held,
-            engine,
-            random_state=streams.training,
-            max_steps=max_steps if model._trainable else 0,
-            tolerance=tolerance,
-            on_step=model._report_step,
-            checkpoint=streams.checkpoint,
-        )
-        for name, kernel in candidates.items()
-    }
+    with engine.counting(model.travelled_, "training"):
+        trainings = {
+            name: maximise_likelihood(
+                covariance_of(kernel),
+                held,
+                engine,
+                random_state=streams.training,
+                max_steps=max_steps if model._trainable else 0,
+                tolerance=tolerance,
+                on_step=model._report_step,
+                checkpoint=streams.checkpoint,
+            )
+            for name, kernel in candidates.items()
+        }
     best = max(trainings, key=lambda name: trainings[name].trace[-1].log_marginal_likelihood)
     model.choices_["kernel"], model.trace_ = best, trainings[best].trace
     return trainings[best].covariance

@@ -173,6 +173,6 @@ def founded(parts: Parts, covariance: Covariance, shared: Block | None, budget: 
 
 
 def labelled_sample(parts: Parts, first: int, k: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Inputs and experts of k rows of a group."""
-    rows = chosen_rows(len(parts.X), k, seed)
+    """Inputs and experts of k rows of a group, and of one of every expert."""
+    rows = np.union1d(parts.offsets[:-1], chosen_rows(len(parts.X), k, seed))
     return parts.X[rows], first + np.searchsorted(parts.offsets, rows, side="right") - 1

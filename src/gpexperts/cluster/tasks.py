@@ -177,9 +177,10 @@ def assemble(gathered: Gathered, parts: Sequence[tuple[Covariances, int]]) -> Ga
     )
 
 
-def factorised(experts: Experts, i: int) -> None:
-    """Factorise the matrix of one expert, to see whether that can be done."""
-    experts.trained(i - experts.first)
+def factorised(experts: Experts, who: list[int]) -> None:
+    """Factorise the matrices of some experts, to see whether that can be done."""
+    for i in who:
+        experts.trained(i - experts.first)
 
 
 def _own(experts: Experts, index: np.ndarray) -> np.ndarray:

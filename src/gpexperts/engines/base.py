@@ -9,7 +9,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Generic, TypeVar
+
+from gpexperts.engines.traffic import Travelled
 
 __all__ = ["Engine", "Held"]
 
@@ -55,8 +58,15 @@ class Engine(ABC):
         """Keep items that many calls will work on; by default they stay in this process."""
         return _HeldHere(self, items, costs)
 
-    def place(self, experts: Any) -> Any:
-        """Bring fitted experts to where they will be asked; by default they stay in this process."""
+    def counting(self, travelled: Travelled, stage: str) -> AbstractContextManager[None]:
+        """Count in ``travelled[stage]`` what leaves and enters this process inside; by default nothing."""
+        return nullcontext()
+
+    def place(self, experts: Any, travelled: Travelled) -> Any:
+        """Bring fitted experts to where they will be asked; by default they stay in this process.
+
+        What it costs to ask them is counted in `travelled`.
+        """
         return experts
 
 

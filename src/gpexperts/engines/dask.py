@@ -7,24 +7,29 @@ no progress, for too long ends with an error that names the work.
 
 from __future__ import annotations
 
+import asyncio
 import re
 import sys
 import time
 import uuid
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext, suppress
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import CancelledError, Future
+from contextlib import contextmanager, nullcontext, suppress
 from typing import Any
 
 import numpy as np
 
+from gpexperts.engines import traffic
 from gpexperts.engines.base import Engine, Held, Item, Result
 from gpexperts.engines.threads import blas_threads, usable_workers
+from gpexperts.engines.traffic import Travelled
 from gpexperts.exceptions import ClusterError, MissingExtraError
 
 __all__ = ["DaskEngine", "HeldOnCluster", "engine_for", "is_collection", "portable"]
 
-TASKS_PER_SLOT = 2
-"""Tasks of one step for every thread of a worker: enough to even out, few enough to cost nothing."""
+TASKS_PER_SLOT = 1
+"""Tasks of one step for every thread of a worker. The cost of a block is known beforehand, so that one
+batch per thread is even; each further task costs a step a few milliseconds."""
 _POLL = 1.0
 _clients: dict[str, Any] = {}
 """Clients this module opened, by address, so that each address is connected to once."""
@@ -125,7 +130,7 @@ class DaskEngine(Engine):
         client = self.client
         futures = [_distributed().client.futures_of(result)[0] for result in kept]
         with client.as_current():
-            self._wait(client, futures)
+            self._await(client, futures, fetch=False)
             held = client.who_has(futures)
         return [sorted(held[future.key]) for future in futures]
 
@@ -148,57 +153,88 @@ class DaskEngine(Engine):
             with _large_graphs():
                 futures = client.compute(list(tasks), optimize_graph=False)
             try:
-                self._wait(client, futures)
-                return [self._result(future) for future in futures]
+                results = self._await(client, futures, fetch=True)
             except BaseException:
                 client.cancel(futures, reason="the caller gave up")
                 raise
+        traffic.count(tasks=len(tasks), fetched=traffic.size_of(results))
+        return results
 
-    def _wait(self, client: Any, futures: list[Any]) -> None:
-        distributed = _distributed()
-        progress = worker_seen = time.monotonic()
-        pending = futures
-        while pending:
-            try:
-                distributed.wait(pending, timeout=_POLL, return_when="FIRST_COMPLETED")
-                progress = time.monotonic()
-            except TimeoutError:
-                now = time.monotonic()
-                if _has_workers(client):
-                    worker_seen = now
-                elif now - worker_seen > self.patience:
-                    raise ClusterError(
-                        f"The cluster has had no worker for {self.patience:g} s while {_names(pending)} "
-                        "waited. Start workers with `dask worker ADDRESS` and call again."
-                    ) from None
-                if now - progress > self.stall_limit:
-                    raise ClusterError(
-                        f"No piece of work was finished for {self.stall_limit:g} s; waiting for "
-                        f"{_names(pending)}. Raise stall_limit of DaskEngine if it takes that long."
-                    ) from None
-            except distributed.client.FutureCancelledError:
-                pass  # `_result` says so by name
-            pending = [future for future in pending if not future.done()]
+    def _await(self, client: Any, futures: list[Any], *, fetch: bool) -> list[Any]:
+        """Wait until all is done and fetch the results, in one go: a step pays for one change of thread."""
 
-    def _result(self, future: Any) -> Any:
-        distributed = _distributed()
+        async def waiting() -> Any:
+            await _distributed().wait(futures)
+            for future in futures:
+                if future.status == "error":
+                    await future  # raises it
+            return await client.gather(futures, asynchronous=True) if fetch else []
+
+        handle = asyncio.run_coroutine_threadsafe(waiting(), client.loop.asyncio_loop)
         try:
-            return future.result(timeout=self.stall_limit)
-        except distributed.KilledWorker as error:
+            return self._watched(client, handle, futures)
+        except BaseException as error:
+            handle.cancel()
+            raise self._explained(error, futures) from error
+
+    def _watched(self, client: Any, handle: Future[list[Any]], futures: list[Any]) -> list[Any]:
+        """The result of `handle`, while there are workers and work gets done."""
+        progress = worker_seen = time.monotonic()
+        n_done = 0
+        while True:
+            try:
+                return handle.result(_POLL)
+            except TimeoutError:
+                if handle.done():
+                    raise
+            now = time.monotonic()
+            pending = [future for future in futures if not future.done()]
+            if len(futures) - len(pending) > n_done:
+                n_done, progress = len(futures) - len(pending), now
+            if _has_workers(client):
+                worker_seen = now
+            elif now - worker_seen > self.patience:
+                raise ClusterError(
+                    f"The cluster has had no worker for {self.patience:g} s while {_names(pending)} "
+                    "waited. Start workers with `dask worker ADDRESS` and call again."
+                )
+            if now - progress > self.stall_limit:
+                raise ClusterError(
+                    f"No piece of work was finished for {self.stall_limit:g} s; waiting for "
+                    f"{_names(pending)}. Raise stall_limit of DaskEngine if it takes that long."
+                )
+
+    def _explained(self, error: BaseException, futures: list[Any]) -> BaseException:
+        """The error in words of this library, where it is not the work itself that raised it."""
+        distributed = _distributed()
+        if isinstance(error, distributed.KilledWorker):
             failure = ClusterError(
                 f"The work {_names([error.task])} ended {error.allowed_failures + 1} workers in a row. "
                 "If they ran out of memory, give workers more or choose a smaller expert_size; their logs "
                 "tell."
             )
             failure.deadly = True
-            raise failure from error
-        except (distributed.client.FutureCancelledError, OSError) as error:
-            if isinstance(error, OSError) and future.status == "error":
-                raise  # the work itself raised it
-            raise ClusterError(
-                f"The scheduler was lost while {_names([future])} was under way. Start it again and call "
+            return failure
+        lost = isinstance(error, (CancelledError, OSError))
+        if lost and not any(future.status == "error" for future in futures):
+            return ClusterError(
+                f"The scheduler was lost while {_names(futures)} was under way. Start it again and call "
                 "again; with checkpoint=PATH a fit continues at its last step."
-            ) from error
+            )
+        return error
+
+    @contextmanager
+    def counting(self, travelled: Travelled, stage: str) -> Iterator[None]:
+        if traffic.is_counting():
+            yield
+            return
+        client = self.client
+        with traffic.counting(travelled, stage):
+            before = _bytes_sent(client)
+            try:
+                yield
+            finally:
+                traffic.count(sent=max(0, _bytes_sent(client) - before))
 
     # ---------------------------------------------------------------------------------- contract
 
@@ -224,10 +260,13 @@ class DaskEngine(Engine):
         ]
         return HeldOnCluster(self, batches, self.persist(tasks))
 
-    def place(self, experts: Any) -> Any:
+    def place(self, experts: Any, travelled: Travelled) -> Any:
         from gpexperts.cluster.experts import ClusterExperts
 
-        return ClusterExperts.placed(self, experts)
+        with self.counting(travelled, "rows"):
+            placed = ClusterExperts.placed(self, experts, travelled)
+            self.places(placed.groups)  # rows are on their way until they are there
+        return placed
 
 
 class HeldOnCluster(Held[Item]):
@@ -351,6 +390,11 @@ def _large_graphs() -> Any:
 
 def _address(client: Any) -> str:
     return str(client.scheduler.address)
+
+
+def _bytes_sent(client: Any) -> int:
+    """Bytes that this client has sent to its scheduler so far: tasks, and the arguments in them."""
+    return int(getattr(client.scheduler_comm, "byte_count", 0))
 
 
 def _has_workers(client: Any) -> bool:

@@ -86,6 +86,9 @@ class Experts:
         self.factor_budget = factor_budget
         self._forget()
 
+    summed: None = None
+    """No need to sum over rows elsewhere: they are all here."""
+
     def _forget(self) -> None:
         self._kept: OrderedDict[int, _Trained] = OrderedDict()
         self._kept_bytes = 0

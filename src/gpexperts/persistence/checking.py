@@ -59,12 +59,12 @@ SETTINGS: dict[str, Kind] = {
 FITTED: dict[str, Kind] = {
     "n_features_in_": whole(1),
     "n_experts_": whole(1),
-    "labels_": lambda v: array(v, (None,), "i"),
     "centroids_": array,
     "kernel_": instance(Kernel),
     "log_marginal_likelihood_value_": number,
     "trace_": lambda v: isinstance(v, list) and len(v) > 0 and all(isinstance(row, TraceRow) for row in v),
     "choices_": lambda v: isinstance(v, dict) and all(isinstance(name, str) for name in v),
+    "travelled_": instance(dict),
     "repairs_": lambda v: isinstance(v, dict) and whole(0)(v.get("queries_mended")),
     "_experts": instance(Experts),
     "_centroids": array,
@@ -87,6 +87,7 @@ _RULES: dict[type, dict[str, Kind]] = {
     NPAE: {
         "nugget": lambda v: number(v) and 0.0 <= v < 1.0,
         "widen": lambda v: v in (None, "auto") or (number(v) and 0.0 < v < np.inf),
+        "scale": lambda v: number(v) and 0.0 < v < np.inf,
     },
     GRBCM: {"communication_size": lambda v: v is None or whole(1)(v)},
 }
@@ -150,7 +151,7 @@ def _sizes_agree(model: Any) -> bool:
         and _scales(model._x_scale, d)
         and _scales(model._y_scale, p)
         and model._centroids.shape == model.centroids_.shape == (M, d)
-        and bool((model.labels_ < M).all())
+        and _labels_fit(model, M)
         and model._fitted_with_communication == (shared is not None)
         and _calibration_fits(model, d, p)
         and (
@@ -158,6 +159,12 @@ def _sizes_agree(model: Any) -> bool:
             or (len(shared[0]) > 0 and shared[0].shape[1:] == (d,) and shared[1].shape == (len(shared[0]), p))
         )
     )
+
+
+def _labels_fit(model: Any, M: int) -> bool:
+    """One of M experts for each row; a model of a dask collection has no labels."""
+    labels = getattr(model, "labels_", None)
+    return labels is None or (array(labels, (None,), "i") and bool((labels < M).all()))
 
 
 def _calibration_fits(model: Any, d: int, p: int) -> bool:

@@ -7,6 +7,9 @@ r"""The file: safetensors, whose metadata hold a checksum and a JSON header.
 The checksum is that of the whole file with sixty-four zeros in its own place. It finds damage, not
 malice: whoever can write a file can compute it. Malice is met by what a file can say at all (see
 `values`), and by sizes that are checked against the length of the file before anything is allocated.
+
+safetensors reads the file. It could write it too, but only from arrays that are all in memory; a model on
+a cluster may not fit there, so that its rows are written as they come.
 """
 
 from __future__ import annotations
@@ -15,18 +18,17 @@ import hashlib
 import json
 import os
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save_file
 
 from gpexperts.exceptions import CorruptModelError, NewerFormatError, NotAModelFileError, UnsavableModelError
 from gpexperts.files import appearing
 
-__all__ = ["FORMAT", "checksum_of", "read", "read_header", "write"]
+__all__ = ["FORMAT", "Streamed", "checksum_of", "read", "read_header", "write"]
 
 FORMAT = 1
 """Version of the file format; raised when an older gpexperts could not read what is written."""
@@ -38,28 +40,71 @@ _MAX_HEADER = 32 * 1024**2
 _MAX_VALUES = 1_000_000
 """Values in a header, as far as its punctuation tells: each takes many times the room of its text."""
 _CHUNK = 1024**2
+_KINDS = {"b": "BOOL", "i": "I", "u": "U", "f": "F"}
 
 
-def write(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: dict[str, np.ndarray]) -> int:
+class Streamed(NamedTuple):
+    """An array of doubles that is not in memory: it is written piece by piece."""
+
+    shape: tuple[int, ...]
+    pieces: Callable[[], Iterable[np.ndarray]]
+    """Its rows, in order."""
+
+    @property
+    def dtype(self) -> np.dtype[np.float64]:
+        return np.dtype(np.float64)
+
+    @property
+    def nbytes(self) -> int:
+        return 8 * int(np.prod(self.shape))
+
+
+def write(
+    path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mapping[str, np.ndarray | Streamed]
+) -> int:
     """Write a file that appears whole or not at all, and return its size in bytes."""
     text = json.dumps({"format": FORMAT, **header}, allow_nan=False, ensure_ascii=False)
     if sum(map(text.count, ",[{")) > _MAX_VALUES:
         raise UnsavableModelError(
             "The model has more experts, columns or training steps than a file can hold."
         )
-    with appearing(path) as part:
-        try:
-            save_file(arrays, part, metadata={"gpexperts": f"{'0' * _DIGITS} {text}"})
-        except SafetensorError as error:  # the arrays are sound, so that it is the disk
-            raise OSError(f"{path} cannot be written: {error}") from error
-        size = part.stat().st_size
-        with part.open("r+b") as file:
-            if _header_length(file, size) > _MAX_HEADER:
-                raise ValueError(f"The model's header is larger than {_MAX_HEADER} bytes.")
-            digest = _digest(file)
-            file.seek(_CHECKSUM_AT)
-            file.write(digest.encode())
+    # Wide numbers first, so that every array begins at a multiple of its own width.
+    named = sorted(arrays.items(), key=lambda item: -item[1].dtype.itemsize)
+    start = _start_of_file(text, named)
+    if len(start) - 8 > _MAX_HEADER:
+        raise ValueError(f"The model's header is larger than {_MAX_HEADER} bytes.")
+    digest = hashlib.sha256(start)
+    size = len(start)
+    with appearing(path) as part, part.open("wb") as file:
+        file.write(start)
+        for name, array in named:
+            written = 0
+            for piece in array.pieces() if isinstance(array, Streamed) else [array]:
+                little_endian = np.ascontiguousarray(piece, dtype=array.dtype.newbyteorder("<"))
+                raw = little_endian.reshape(-1).view(np.uint8).data
+                digest.update(raw)
+                file.write(raw)
+                written += raw.nbytes
+            if written != array.nbytes:
+                raise RuntimeError(f"Array {name} has {array.nbytes} bytes, but {written} bytes came.")
+            size += written
+        file.seek(_CHECKSUM_AT)
+        file.write(digest.hexdigest().encode())
     return size
+
+
+def _start_of_file(text: str, named: list[tuple[str, np.ndarray | Streamed]]) -> bytes:
+    """Length and header, with zeros in the checksum's place."""
+    header: dict[str, Any] = {"__metadata__": {"gpexperts": f"{'0' * _DIGITS} {text}"}}
+    end = 0
+    for name, array in named:
+        kind = array.dtype.kind
+        dtype = _KINDS[kind] + ("" if kind == "b" else str(8 * array.dtype.itemsize))
+        begin, end = end, end + array.nbytes
+        header[name] = {"dtype": dtype, "shape": list(array.shape), "data_offsets": [begin, end]}
+    raw = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
+    raw += b" " * (-len(raw) % 8)
+    return struct.pack("<Q", len(raw)) + raw
 
 
 def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -116,7 +161,7 @@ def _check(path: Path) -> None:
                 f"{path} is not a gpexperts model: it does not begin as one. Model files are written by "
                 "`gpexperts fit` or model.save(path)."
             )
-        length = _header_length(file, size)
+        length = _header_length(file)
         if len(start) < _CHECKSUM_AT + _DIGITS or 8 + length > size:
             raise CorruptModelError(f"{path} is cut short: {size} bytes are less than its header needs.")
         if length > _MAX_HEADER:
@@ -128,7 +173,7 @@ def _check(path: Path) -> None:
             )
 
 
-def _header_length(file: BinaryIO, size: int) -> int:
+def _header_length(file: BinaryIO) -> int:
     file.seek(0)
     (length,) = struct.unpack("<Q", file.read(8))
     return int(length)

@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from gpexperts.exceptions import CorruptModelError, UnsavableModelError
 from gpexperts.experts.linalg import InverseFactor
+from gpexperts.experts.local import Experts
 from gpexperts.persistence import container
 from gpexperts.persistence.checking import check_factors, check_model
 from gpexperts.persistence.registry import estimator_class
@@ -17,7 +18,8 @@ from gpexperts.persistence.values import Decoder, Encoder
 
 __all__ = ["load", "save"]
 
-_OF_THIS_PROCESS = ("engine", "checkpoint", "_skl_callbacks", "_callback_fit_ctx", "_parent_callback_ctx")
+_NOWHERE: dict[str, Any] = {"engine": None, "checkpoint": None, "travelled_": {}}
+_OF_THIS_PROCESS = (*_NOWHERE, "_skl_callbacks", "_callback_fit_ctx", "_parent_callback_ctx")
 """Attributes that say where and how a process works, not what was learned. An engine above all: a file
 that names a scheduler could make whoever loads it connect to a machine of the file's choice, and one that
 names a checkpoint, write to a file of its choice at the next fit."""
@@ -34,13 +36,17 @@ def save(model: Any, path: str | os.PathLike[str], *, include_factors: bool = Fa
             "Save it with skops: skops.io.dump(model, 'model.skops')."
         )
     check_is_fitted(model)
+    if include_factors:  # they are computed in this process, which needs the rows here
+        model = model.to_local()
     encoder = Encoder()
-    state = {k: v for k, v in model.__getstate__().items() if k not in _OF_THIS_PROCESS}
+    state = model._state(lambda there: there.streamed(model._factor_budget))
+    state = {name: value for name, value in state.items() if name not in _OF_THIS_PROCESS}
     header = {"version": __version__, "model": encoder.state(state, "")}
-    try:
-        check_model(model)
-    except CorruptModelError as error:
-        raise UnsavableModelError(f"This model could not be loaded again: {error}") from error
+    if isinstance(model._experts, Experts):  # those of a cluster are not here to be looked at
+        try:
+            check_model(model)
+        except CorruptModelError as error:
+            raise UnsavableModelError(f"This model could not be loaded again: {error}") from error
     if include_factors:
         header["factors"] = encoder.encode(_factors(model), "factors")
     return container.write(path, header, encoder.arrays)
@@ -73,7 +79,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     try:
         model = estimator_class()()
         state = decoder.attributes(header["model"], type(model))
-        model.__setstate__({**model.__dict__, **state, "engine": None, "checkpoint": None})
+        model.__setstate__({**model.__dict__, **state, **_NOWHERE})
         check_model(model)
         model._experts.factor_budget = model._factor_budget  # of this machine, not of the one that saved
         if "factors" in header:

@@ -27,6 +27,7 @@ from sklearn.gaussian_process.kernels import Kernel
 
 from gpexperts.exceptions import CorruptModelError, UnsavableModelError
 from gpexperts.experts.kernels import Covariance, covariance_of
+from gpexperts.persistence.container import Streamed
 from gpexperts.persistence.registry import KERNELS, RECORDS, SKLEARN, STATEFUL
 
 __all__ = ["Decoder", "Encoder"]
@@ -45,7 +46,7 @@ class Encoder:
     """Turns values into a tree, and collects the arrays it meets in `arrays`."""
 
     def __init__(self) -> None:
-        self.arrays: dict[str, np.ndarray] = {}
+        self.arrays: dict[str, np.ndarray | Streamed] = {}
         # An array that is met twice is stored once; the reference keeps its id from being used again.
         self._seen: dict[int, tuple[np.ndarray, dict[str, Any]]] = {}
 
@@ -65,6 +66,8 @@ class Encoder:
             return {"is": "dict", "items": self._pairs(value, where)}
         if type(value) is np.ndarray:
             return self._array(value, where)
+        if type(value) is Streamed:
+            return {"is": "array", "name": self._added(value), "fortran": False}
         return self._instance(value, where)
 
     def state(self, state: Mapping[str, Any], where: str) -> dict[str, Any]:
@@ -91,12 +94,16 @@ class Encoder:
         if value.dtype.name not in _DTYPES:
             raise _unsavable(where, value, f"an array of {value.dtype}")
         if id(value) not in self._seen:
-            name = f"a{len(self.arrays)}"
             # BLAS rounds differently for the two orders: bit for bit means the same order too.
             fortran = value.ndim > 1 and value.flags.f_contiguous and not value.flags.c_contiguous
-            self.arrays[name] = np.ascontiguousarray(value.T if fortran else value)
+            name = self._added(np.ascontiguousarray(value.T if fortran else value))
             self._seen[id(value)] = value, {"is": "array", "name": name, "fortran": fortran}
         return self._seen[id(value)][1]
+
+    def _added(self, array: np.ndarray | Streamed) -> str:
+        name = f"a{len(self.arrays)}"
+        self.arrays[name] = array
+        return name
 
     def _instance(self, value: Any, where: str) -> dict[str, Any]:
         cls = type(value)

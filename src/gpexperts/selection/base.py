@@ -10,6 +10,8 @@ from typing import ClassVar
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from gpexperts.selection.network import Summed
+
 __all__ = ["ExpertsView", "Selector", "checked_index"]
 
 
@@ -30,6 +32,9 @@ class ExpertsView:
     transform: Callable[[np.ndarray], np.ndarray]
     """The user's units ↦ the units the kernel sees."""
     random_state: np.random.RandomState
+    summed: Summed | None = None
+    """Given where rows may not be pooled: how to sum over them, where they are. `X` and `labels` are then
+    the centroids and their experts."""
 
     @property
     def n_experts(self) -> int:

@@ -12,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from gpexperts.selection.base import ExpertsView, Selector
+from gpexperts.selection.network import Summed, trained_network
 
 __all__ = ["ClassifierSelector", "DNNSelector"]
 
@@ -88,6 +89,12 @@ class DNNSelector(ClassifierSelector):
         Initial step of Adam.
     max_rows : int
         At most this many training rows, drawn at random, are shown to the network.
+
+    Notes
+    -----
+    Where rows may not be pooled (``share_inputs=False``), the gradients of all blocks are summed for each
+    step. Such steps are dear, so that L-BFGS takes the place of Adam: `batch_size` and `learning_rate` then
+    mean nothing, and `max_iter` is its steps.
     """
 
     def __init__(
@@ -109,7 +116,22 @@ class DNNSelector(ClassifierSelector):
     def fit(self, experts: ExpertsView) -> DNNSelector:
         if self.output not in ("softmax", "sigmoid"):
             raise ValueError(f"Unknown output {self.output!r} of DNNSelector; known are softmax, sigmoid.")
+        if experts.summed is not None:
+            return self._fit_where_rows_are(experts, experts.summed)
         super().fit(experts)
+        return self
+
+    def _fit_where_rows_are(self, experts: ExpertsView, summed: Summed) -> DNNSelector:
+        self.centroids_, self.classes_ = experts.centroids, np.arange(experts.n_experts)
+        hidden = np.atleast_1d(self.hidden_units).tolist()
+        self.classifier_ = trained_network(
+            summed,
+            (experts.X.shape[1], *hidden, experts.n_experts),
+            self.output,
+            max_rows=self.max_rows,
+            max_iter=self.max_iter,
+            random_state=experts.random_state,
+        )
         return self
 
     def _new_classifier(self, n_rows: int) -> Any:

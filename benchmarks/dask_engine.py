@@ -1,0 +1,289 @@
+"""What the Dask engine costs: flights3m from a folder of Parquet files, by threads and by workers.
+
+    python benchmarks/dask_engine.py                   # threads and workers, 1 and 2 of each
+    python benchmarks/dask_engine.py --rows 200000     # a smaller trial; nothing is written down
+    python benchmarks/dask_engine.py --table           # print the table of what was measured
+    python benchmarks/dask_engine.py --costs           # what a task, a step, a row and a query cost, and
+                                                       # what that means for 10^8 and 10^9 rows
+
+Every run has a process of its own, reads the same files, fits with the same settings and answers the same
+20,000 queries. Time is that of reading, fitting and predicting; a cluster that is not yet started, or
+workers that have not yet imported gpexperts, are not the engine's fault and are not counted. CPU time is
+that of the client (in which the scheduler runs too) and of all workers.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import common
+
+ENGINES = ("threads", "dask")
+CORES = (1, 2)
+QUERIES = 20_000
+FILES = 24
+SETTINGS = {"kernel": "matern32", "n_selected": 3, "random_state": 0}
+"""What would be decided by held-out rows is given, so that all runs do the same work."""
+NAMES = [f"x{k}" for k in range(8)]
+
+
+def write_tables(folder: Path, n_rows: int) -> None:
+    """Write the training rows as a folder of Parquet files, and the queries beside it."""
+    import pandas as pd
+
+    from gpexperts.datasets import load
+
+    arrays = load("flights3m")
+    order = np.random.default_rng(0).permutation(len(arrays["y"]))
+    frame = pd.DataFrame(arrays["X"][order].astype(float), columns=NAMES).assign(y=arrays["y"][order])
+    (folder / "train").mkdir()
+    for number, rows in enumerate(np.array_split(np.arange(min(n_rows, len(order) - QUERIES)), FILES)):
+        frame.iloc[rows].to_parquet(folder / "train" / f"{number:03d}.parquet", index=False)
+    frame.iloc[-QUERIES:].to_parquet(folder / "queries.parquet", index=False)
+
+
+class Stopwatch:
+    """Listens to a model and times its stages."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._stage, self._began = "reading", time.perf_counter()
+
+    def say(self, level: int, message: str) -> None:
+        pass
+
+    def start(self, stage: str, total: int | None) -> None:
+        now = time.perf_counter()
+        self.seconds[self._stage] = self.seconds.get(self._stage, 0.0) + now - self._began
+        self._stage, self._began = stage, now
+
+    def advance(self, steps: int, note: str) -> None:
+        pass
+
+    def finish(self) -> None:
+        self.start("", None)
+
+
+@contextmanager
+def local_cluster(n_workers: int) -> Iterator[Any]:
+    """Workers of one thread each that have imported what they need."""
+    import distributed
+
+    with distributed.LocalCluster(
+        n_workers=n_workers, threads_per_worker=1, dashboard_address=":0", memory_limit="4GiB"
+    ) as cluster, distributed.Client(cluster) as client:  # fmt: skip
+        client.run(_import_all)
+        yield client
+
+
+def _import_all() -> None:
+    import pandas  # noqa: F401
+
+    import gpexperts.cluster.fitting
+    import gpexperts.cluster.predicting  # noqa: F401
+
+
+def read(engine: str, folder: Path) -> tuple[Any, Any]:
+    """The training rows, in memory or as a dask frame."""
+    if engine == "dask":
+        import dask.dataframe as dd
+
+        frame = dd.read_parquet(folder / "train")
+        return frame[NAMES], frame["y"]
+    import pyarrow.parquet as pq
+
+    frame = pq.read_table(folder / "train").to_pandas()
+    return frame[NAMES], frame["y"]
+
+
+def measured(engine: str, cores: int, folder: Path, client: Any) -> dict[str, Any]:
+    """Read, fit, predict; return what it took."""
+    import pandas as pd
+
+    from gpexperts import DistributedGPRegressor
+    from gpexperts.metrics import smse
+    from gpexperts.progress import listening
+
+    queries = pd.read_parquet(folder / "queries.parquet")
+    where = {"n_jobs": cores} if client is None else {"engine": client}
+    cpu = -cpu_seconds(client)
+    watch = Stopwatch()
+    began = time.perf_counter()
+    with listening(watch):
+        model = DistributedGPRegressor(**SETTINGS, **where).fit(*read(engine, folder))
+        fitted = time.perf_counter()
+        mean, _ = model.predict(queries[NAMES], return_std=True)
+        watch.finish()
+    ended = time.perf_counter()
+    return {
+        "fit_seconds": fitted - began,
+        "predict_seconds": ended - fitted,
+        "seconds": ended - began,
+        "cpu_seconds": cpu + cpu_seconds(client),
+        "client_peak_gb": common.peak_gigabytes(),
+        "smse": smse(queries["y"].to_numpy(), mean),
+        "n_experts": model.n_experts_,
+        "steps": len(model.trace_),
+        "stages": {name: round(seconds, 2) for name, seconds in watch.seconds.items()},
+    }
+
+
+def cpu_seconds(client: Any) -> float:
+    """Of this process and of all workers."""
+    return time.process_time() + (sum(client.run(time.process_time).values()) if client is not None else 0.0)
+
+
+def one(engine: str, cores: int, folder: Path) -> None:
+    """One run; prints a line of JSON."""
+    if engine == "dask":
+        with local_cluster(cores) as client:
+            row = measured(engine, cores, folder, client)
+    else:
+        row = measured(engine, cores, folder, None)
+    print(json.dumps({name: round(v, 4) if isinstance(v, float) else v for name, v in row.items()}))
+
+
+def table(rows: list[dict[str, Any]]) -> str:
+    """The runs, newest of each kind, with the overhead against as many threads."""
+    newest = {(r["engine"], r["workers"]): r for r in rows if r["status"] == "done"}
+    lines = [
+        "| engine | workers | rows | fit s | predict s | CPU s | overhead | client's peak GB | SMSE |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    for (engine, cores), r in sorted(newest.items(), key=lambda item: (item[0][1], item[0][0] == "dask")):
+        threads = newest.get(("threads", cores))
+        overhead = "" if threads is None else f"{r['seconds'] / threads['seconds'] - 1:+.0%}"
+        lines.append(
+            f"| {engine} | {cores} | {r['rows']:,} | {r['fit_seconds']:.1f} | {r['predict_seconds']:.1f} | "
+            f"{r['cpu_seconds']:.1f} | {overhead} | {r['client_peak_gb']:.2f} | {r['smse']:.4f} |"
+        )
+    return "\n".join(lines)
+
+
+def costs(n_rows: int, folder: Path) -> dict[str, float]:
+    """Measure on two workers what scaling depends on, in seconds and bytes."""
+    import pandas as pd
+
+    from gpexperts import DistributedGPRegressor
+    from gpexperts.engines.dask import DaskEngine
+
+    found: dict[str, float] = {}
+    with local_cluster(2) as client:
+        engine = DaskEngine()
+        held = engine.hold(list(range(2)), [1.0, 1.0])
+        held.map(_nothing, None)
+        found["seconds a round trip"] = min(
+            common.timed(lambda: held.map(_nothing, None))[1] for _ in range(50)
+        )
+        many = [engine.task("nothing", _nothing, k, None) for k in range(2000)]
+        began = time.process_time()  # the scheduler lives in this process, and works on one core
+        engine.compute(many)
+        found["CPU seconds a task"] = (time.process_time() - began) / len(many)
+
+        queries = pd.read_parquet(folder / "queries.parquet")
+        began = cpu_seconds(client)
+        model = DistributedGPRegressor(**SETTINGS, engine=client).fit(*read("dask", folder))
+        found["CPU seconds of fit"] = cpu_seconds(client) - began
+        began = cpu_seconds(client)
+        model.predict(queries[NAMES], return_std=True)
+        found["CPU seconds a query"] = (cpu_seconds(client) - began) / len(queries)
+        moved = model.travelled_
+    training, rows, prediction = moved["training"], moved["rows"], moved["prediction"]
+    found["steps"] = training["round_trips"]
+    found["bytes sent a step"] = training["sent"] / training["round_trips"]
+    found["bytes fetched a step"] = training["fetched"] / training["round_trips"]
+    found["bytes exchanged a row"] = rows["exchanged"] / n_rows
+    for way in ("sent", "fetched", "exchanged"):
+        found[f"bytes {way} a query"] = prediction[way] / len(queries)
+    return found
+
+
+def _nothing(item: Any, argument: Any) -> None:
+    return None
+
+
+BLOCK_ROWS = 500_000
+MACHINE = {"cores": 8, "memory": 64e9, "bytes a second": 1.25e9}
+"""What a machine of the projection has; the network is 10 Gbit/s."""
+
+
+def projection(found: dict[str, float]) -> str:
+    """What 10^8 and 10^9 rows would need, from what was measured and these three assumptions."""
+    from gpexperts.cluster.fitting import GROUP_ROWS, MAX_GROUPS
+
+    lines = [
+        "| rows | machines | rows in memory, GB each | shuffle: tasks | scheduling, min | network, min | "
+        "training, min | 10^6 queries: CPU, min |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    for n in (10**8, 10**9):
+        for machines in (10, 100, 1000):
+            tasks = -(-n // BLOCK_ROWS) * min(MAX_GROUPS, -(-n // GROUP_ROWS))
+            n_bytes = found["bytes exchanged a row"] * n
+            step = max(found["seconds a round trip"], found["CPU seconds a task"] * min(300, 8 * machines))
+            seconds = {
+                "scheduling": tasks * found["CPU seconds a task"],
+                "network": n_bytes / machines / MACHINE["bytes a second"],
+                "training": found["steps"] * step + found["CPU seconds of fit"] / min(20, 8 * machines),
+                "queries": 1e6 * found["CPU seconds a query"] / (machines * MACHINE["cores"]),
+            }
+            minutes = {name: f"{value / 60:.2g}" for name, value in seconds.items()}
+            lines.append(
+                f"| {n:.0e} | {machines} | {2 * n_bytes / machines / 1e9:.2g} | {tasks:,} | "
+                f"{minutes['scheduling']} | {minutes['network']} | {minutes['training']} | "
+                f"{minutes['queries']} |"
+            )
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Run everything, or one run, or print the table."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--rows", type=int, help="training rows; default: all but the queries")
+    parser.add_argument("--engine", nargs="*", default=ENGINES, choices=ENGINES)
+    parser.add_argument("--cores", nargs="*", type=int, default=CORES)
+    parser.add_argument("--costs", action="store_true", help="measure and print costs and stop")
+    parser.add_argument("--table", action="store_true", help="print the table and stop")
+    parser.add_argument("--one", type=Path, metavar="FOLDER", help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.one:
+        one(args.engine[0], args.cores[0], args.one)
+        return
+    if args.table:
+        print(table(common.rows("dask")))
+        return
+    n_rows = args.rows or 3_000_000 - QUERIES
+    done = []
+    with tempfile.TemporaryDirectory() as name:
+        write_tables(Path(name), n_rows)
+        if args.costs:
+            found = costs(n_rows, Path(name))
+            print("\n".join(f"{what}: {value:.4g}" for what, value in found.items()))
+            print(projection(found))
+            return
+        for cores in args.cores:
+            for engine in args.engine:
+                asked = ["--one", name, "--engine", engine, "--cores", str(cores)]
+                result = common.run_apart("dask_engine.py", asked, limit=3600)
+                done.append(
+                    {"engine": engine, "workers": cores, "rows": n_rows, **result, **common.machine()}
+                )
+                print(json.dumps(done[-1]), flush=True)
+                if args.rows is None:
+                    common.append("dask", done[-1])
+    print(table(done))
+
+
+if __name__ == "__main__":
+    main()
