@@ -100,6 +100,9 @@ def main() -> None:
     parser.add_argument("--data", nargs="*", default=DATA, choices=DATA)
     parser.add_argument("--method", nargs="*", default=list(METHODS), choices=list(METHODS))
     parser.add_argument("--seed", nargs="*", type=int, help="default: 0 to 4 for ours, 0 for the others")
+    parser.add_argument(
+        "--limit", type=float, default=common.LIMIT, help="seconds for a run; default: %(default)s"
+    )
     parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--table", action="store_true", help="write benchmarks/README.md and stop")
     args = parser.parse_args()
@@ -119,7 +122,7 @@ def main() -> None:
                 if (data, method, seed) in done:
                     continue
                 asked = ["--one", "--data", data, "--method", method, "--seed", str(seed)]
-                result = common.run_apart("peers.py", asked)
+                result = common.run_apart("peers.py", asked, args.limit)
                 row = {"data": data, "method": method, "seed": seed, **result, **common.machine()}
                 common.append("peers", row)
                 print(json.dumps(row), flush=True)

@@ -339,7 +339,7 @@ def test_a_write_that_the_system_refuses(written, command: str, out: str) -> Non
 
 @pytest.mark.parametrize(("command", "out"), WRITES)
 @pytest.mark.parametrize(
-    "point", ["os.fsync", "pathlib.Path.replace", "pathlib.Path.chmod", "tempfile.mkstemp"]
+    "point", ["os.fsync", "pathlib.Path.replace", "pathlib.Path.chmod", "pathlib.Path.touch"]
 )
 def test_a_disk_that_is_full_at_any_point(written, monkeypatch, command: str, out: str, point: str) -> None:
     def fail(*_: object, **__: object) -> None:

@@ -47,7 +47,7 @@ class Stumbling(ThreadEngine):
 
     fails = False
 
-    def place(self, experts):
+    def place(self, experts, travelled):
         if self.fails:
             raise KeyboardInterrupt
         return experts
