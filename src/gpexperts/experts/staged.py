@@ -1,6 +1,6 @@
 """Training whose cost grows with the accuracy wanted, not with the number of rows.
 
-    stage 1   few blocks, standardised inputs: a first guess of the length scales
+    stage 1   few blocks, standardised inputs, two starts: a first guess of the length scales
     stage 2   blocks cut in the metric just learned: which kernels come into question?
     stage 3…  larger blocks in the newest metric, for each kernel left, until nothing is gained
     last      the noise alone, on many more rows, which also settle the choice of the kernel
@@ -42,6 +42,8 @@ IN_QUESTION = 0.03
 MAX_IN_QUESTION = 2
 TIE = 0.003
 """Kernels closer than this, in nats per row of the last stage, are told apart by their error."""
+SHORTER = 0.1
+"""Stage 1 starts again with length scales so many times as long, and keeps the likelier end."""
 NOISE_AT_START = 0.05
 """Stage 2 starts with at least this share of noise: from much less, the gradient of its logarithm
 vanishes and the optimiser would stay in a noise-free corner it was led into by poor blocks."""
@@ -108,7 +110,12 @@ def train_in_stages(
         return StagedTraining(only.covariance, only.trace, choice, {})
 
     blocks = stages.draw(no_metric, FIRST_BLOCKS)
-    first = stages.train(start, blocks, max_steps=40, tolerance=1e-4, n_restarts=n_restarts)
+    # Where noise dominates, a smooth function is a local optimum next to the one with the fine structure.
+    firsts = [
+        stages.train(kernel, blocks, max_steps=40, tolerance=1e-4, n_restarts=n_restarts)
+        for kernel in (start, _shorter(start))
+    ]
+    first = max(firsts, key=lambda training: training.trace[-1].log_marginal_likelihood)
     theta = first.covariance.kernel.theta
     blocks = stages.draw(stages.metric(first), CHOICE_BLOCKS)
     starts = {name: _noisier(k.clone_with_theta(theta), float(y.var())) for name, k in candidates.items()}
@@ -237,6 +244,14 @@ def _noisier(kernel: Kernel, variance: float) -> Kernel:
         level, bounds = kernel.get_params()[name], np.ravel(kernel.get_params()[f"{name}_bounds"])
         raised[name] = float(np.clip(max(level, NOISE_AT_START * variance), *bounds))
     return clone(kernel).set_params(**raised)
+
+
+def _shorter(kernel: Kernel) -> Kernel:
+    """Return the kernel with its free length scales times `SHORTER`."""
+    free = [h for h in kernel.hyperparameters if not h.fixed]
+    is_length = np.concatenate([np.full(h.n_elements, h.name.endswith("length_scale")) for h in free])
+    theta = np.clip(kernel.theta + np.log(SHORTER) * is_length, *kernel.bounds.T)
+    return kernel.clone_with_theta(theta)
 
 
 def _noise_levels(kernel: Kernel) -> list[str]:
