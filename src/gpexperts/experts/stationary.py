@@ -251,9 +251,9 @@ def _refine(sq: np.ndarray, X: np.ndarray, Z: np.ndarray) -> tuple[np.ndarray, n
     rows, columns : ndarray of int
         Where they are.
     """
-    size = np.einsum("ij,ij->i", X, X)[:, None] + np.einsum("ij,ij->i", Z, Z)
-    size *= _SMALL
-    rows, columns = np.nonzero(sq <= size)
+    # The largest |z|² stands for all of them: a few more are computed again, but no matrix of sizes is.
+    size = np.einsum("ij,ij->i", X, X) + np.einsum("ij,ij->i", Z, Z).max(initial=0.0)
+    rows, columns = np.divmod(np.flatnonzero(sq <= _SMALL * size[:, None]), max(1, len(Z)))
     for some in _portions(len(rows), X.shape[1]):
         sq[rows[some], columns[some]] = ((X[rows[some]] - Z[columns[some]]) ** 2).sum(axis=1)
     return rows, columns
