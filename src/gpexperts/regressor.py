@@ -30,7 +30,7 @@ class DistributedGPRegressor(CallbackSupport, MultiOutputMixin, RegressorMixin, 
     Parameters
     ----------
     n_experts : int or "auto"
-        M, the number of experts. 1 is the exact GP, which is also what "auto" takes for up to 5,000 rows.
+        M, the number of experts. 1 is the exact GP, which is also what "auto" takes for up to 3,000 rows.
     expert_size : int or "auto"
         Rows per expert, from which M follows; give one of the two.
     partition : {"auto", "random", "kmeans", "balanced"}, Partitioner or array of int, shape (n,)

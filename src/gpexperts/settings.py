@@ -76,7 +76,7 @@ def automatic_n_experts(n: int) -> int:
     Parts of 400 rows while factors of that size are cheap to make for every region; fewer rows where
     there are so many parts that most are touched by few queries.
     """
-    if n <= 5000:
+    if n <= 3000:
         return 1
     return -(-n // (400 if n <= 100_000 else 250))
 
