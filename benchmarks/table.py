@@ -142,11 +142,10 @@ def _draw_peers(results: list[Row]) -> None:
             if middle is not None:
                 size = 90 if method == OURS else 40
                 axis.scatter(_total(middle), middle["msll"], size, f"C{k}", markers[method], label=method)
-        axis.set(title=data, xscale="log")
+        axis.set(title=data, xscale="log", xlim=(0.5, 900), xlabel="fit + predict, seconds")
         axis.grid(alpha=0.3)
     for axis in axes.flat[len(sets) :]:
         axis.set_axis_off()
-    figure.supxlabel("fit + predict, seconds")
     figure.supylabel("MSLL (lower is better)")
     shown = [pair for axis in axes.flat for pair in zip(*axis.get_legend_handles_labels(), strict=True)]
     by_label = {label: handle for handle, label in shown}
@@ -209,7 +208,8 @@ def _draw_scale(results: list[Row]) -> None:
         for data in _values(done, "data"):
             here = _by_rows(done, data)
             axis.loglog([r["rows"] for r in here], [value(r) for r in here], "o-", label=data)
-        axis.set(title=title, xlabel="rows")
+        low, high = axis.get_ylim()
+        axis.set(title=title, xlabel="rows", ylim=(min(low, high / 30), 1.5 * high))
         axis.grid(alpha=0.3)
     axes[0].legend()
     figure.savefig(common.HERE / "scale.png", dpi=110)
