@@ -315,7 +315,7 @@ def efficiency(results: list[Row]) -> str:
 
 def dask(results: list[Row]) -> str:
     """Every run as it is."""
-    keys = [k for k in results[-1] if k not in ("date", "cpu", "cores", "load", "status")]
+    keys = [k for k in results[-1] if k not in ("date", "cpu", "cores", "load", "status", "stages")]
     rows = [[_shown(r.get(k, "")) for k in keys] for r in results if r["status"] == "done"]
     return "See docs/dask.md and docs/scaling.md.\n\n" + _table(keys, rows)
 
