@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import platform
@@ -9,8 +10,9 @@ import resource
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +65,39 @@ def run_apart(script: str, arguments: list[str], limit: float = LIMIT) -> dict[s
         lines = done.stderr.strip().splitlines() or ["no message"]
         return {"status": f"failed: {lines[-1][:200]}", "seconds": time.perf_counter() - began}
     return {"status": "done", **json.loads(done.stdout.strip().splitlines()[-1])}
+
+
+def run_grid(
+    script: str,
+    about: str | None,
+    one: Callable[..., None],
+    axes: Mapping[str, Sequence[Any]],
+    *,
+    repeat: bool = False,
+) -> None:
+    """Be the command line of a benchmark: ``one`` for each combination of the axes, in a process of its own.
+
+    Every axis is an option that takes some of its values. What is in ``results/script.jsonl`` is not run
+    again, unless `repeat`.
+    """
+    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
+    for axis, values in axes.items():
+        kind = type(values[0])
+        choices = values if kind is str else None
+        parser.add_argument(f"--{axis}", nargs="*", type=kind, default=values, choices=choices)
+    parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
+    args = vars(parser.parse_args())
+    if args["one"]:
+        one(*(args[axis][0] for axis in axes))
+        return
+    done = [] if repeat else [[r[axis] for axis in axes] for r in rows(script) if r["status"] == "done"]
+    for values in product(*(args[axis] for axis in axes)):
+        if list(values) not in done:
+            named = dict(zip(axes, values, strict=True))
+            options = [text for axis, value in named.items() for text in (f"--{axis}", str(value))]
+            row = {**named, **run_apart(f"{script}.py", ["--one", *options]), **machine()}
+            append(script, row)
+            print(json.dumps(row), flush=True)
 
 
 def append(name: str, row: dict[str, Any]) -> None:

@@ -9,7 +9,6 @@ alternative: one constant changed at a time. Whoever changes a default shows her
 
 from __future__ import annotations
 
-import argparse
 import json
 from collections.abc import Callable
 from typing import Any
@@ -77,27 +76,5 @@ def one(data: str, choice: str) -> None:
     print(json.dumps(result))
 
 
-def main() -> None:
-    """Run what is asked for and not yet done."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--data", nargs="*", default=DATA)
-    parser.add_argument("--choice", nargs="*", default=list(CHOICES), choices=list(CHOICES))
-    parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
-    args = parser.parse_args()
-    if args.one:
-        one(args.data[0], args.choice[0])
-        return
-    done = {(r["data"], r["choice"]) for r in common.rows("folds")}
-    for data in args.data:
-        for choice in args.choice:
-            if (data, choice) not in done:
-                result = common.run_apart("folds.py", ["--one", "--data", data, "--choice", choice])
-                row = {"data": data, "choice": choice, **result, **common.machine()}
-                common.append("folds", row)
-                print(json.dumps(row), flush=True)
-
-
 if __name__ == "__main__":
-    main()
+    common.run_grid("folds", __doc__, one, {"data": DATA, "choice": list(CHOICES)})

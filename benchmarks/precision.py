@@ -11,7 +11,6 @@ blocks: a block pays in factored form only if its rank is well below half of its
 
 from __future__ import annotations
 
-import argparse
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -84,23 +83,5 @@ def one(data: str) -> None:
     print(json.dumps(result))
 
 
-def main() -> None:
-    """Run the sets that were asked for."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--data", nargs="*", default=DATA, choices=DATA)
-    parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
-    args = parser.parse_args()
-    if args.one:
-        one(args.data[0])
-        return
-    for data in args.data:
-        result = common.run_apart("precision.py", ["--one", "--data", data])
-        row = {"data": data, **result, **common.machine()}
-        common.append("precision", row)
-        print(json.dumps(row), flush=True)
-
-
 if __name__ == "__main__":
-    main()
+    common.run_grid("precision", __doc__, one, {"data": DATA}, repeat=True)

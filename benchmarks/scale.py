@@ -9,7 +9,6 @@ first time experts are factorised as they are asked, the second time what the me
 
 from __future__ import annotations
 
-import argparse
 import json
 
 import numpy as np
@@ -69,27 +68,5 @@ def one(data: str, rows: int) -> None:
     print(json.dumps({k: round(v, 5) if isinstance(v, float) else v for k, v in result.items()}))
 
 
-def main() -> None:
-    """Run what is asked for and not yet done."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--data", nargs="*", default=DATA, choices=DATA)
-    parser.add_argument("--rows", nargs="*", type=int, default=ROWS)
-    parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
-    args = parser.parse_args()
-    if args.one:
-        one(args.data[0], args.rows[0])
-        return
-    done = {(r["data"], r["rows"]) for r in common.rows("scale") if r["status"] == "done"}
-    for data in args.data:
-        for rows in args.rows:
-            if (data, rows) not in done:
-                result = common.run_apart("scale.py", ["--one", "--data", data, "--rows", str(rows)])
-                row = {"data": data, "rows": rows, **result, **common.machine()}
-                common.append("scale", row)
-                print(json.dumps(row), flush=True)
-
-
 if __name__ == "__main__":
-    main()
+    common.run_grid("scale", __doc__, one, {"data": DATA, "rows": ROWS})

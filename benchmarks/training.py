@@ -9,7 +9,6 @@ kernel are then trained on every row, and both answer the test rows in the same 
 
 from __future__ import annotations
 
-import argparse
 import json
 
 import common
@@ -45,23 +44,5 @@ def one(data: str) -> None:
     print(json.dumps(results))
 
 
-def main() -> None:
-    """Run the sets that were asked for."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--data", nargs="*", default=DATA)
-    parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
-    args = parser.parse_args()
-    if args.one:
-        one(args.data[0])
-        return
-    for data in args.data:
-        result = common.run_apart("training.py", ["--one", "--data", data])
-        row = {"data": data, **result, **common.machine()}
-        common.append("training", row)
-        print(json.dumps(row), flush=True)
-
-
 if __name__ == "__main__":
-    main()
+    common.run_grid("training", __doc__, one, {"data": DATA}, repeat=True)

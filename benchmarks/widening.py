@@ -14,7 +14,6 @@ Where the default is the exact GP there is nobody to contradict.
 
 from __future__ import annotations
 
-import argparse
 import json
 
 import numpy as np
@@ -52,23 +51,5 @@ def one(data: str) -> None:
     print(json.dumps({"n_experts": model.n_experts_, "chosen": chosen, "forms": result}))
 
 
-def main() -> None:
-    """Run the sets that were asked for."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--data", nargs="*", default=DATA)
-    parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
-    args = parser.parse_args()
-    if args.one:
-        one(args.data[0])
-        return
-    for data in args.data:
-        result = common.run_apart("widening.py", ["--one", "--data", data])
-        row = {"data": data, **result, **common.machine()}
-        common.append("widening", row)
-        print(json.dumps(row), flush=True)
-
-
 if __name__ == "__main__":
-    main()
+    common.run_grid("widening", __doc__, one, {"data": DATA}, repeat=True)
