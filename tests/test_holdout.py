@@ -86,6 +86,14 @@ def test_a_model_that_is_too_sure_of_itself_is_scaled() -> None:
     assert mean_squared_z[1] == pytest.approx(1.0, abs=0.25)
 
 
+def test_a_scale_of_the_users_own_is_kept() -> None:
+    X, y = jumping_problem(300)
+    model = DistributedGPRegressor(**SETTINGS, n_selected=2, optimizer=None, aggregation=NPAE()).fit(X, y)
+    plain = model.predict(X, return_std=True)[1]
+    scaled = model.set_params(aggregation=NPAE(scale=4.0)).predict(X, return_std=True)[1]
+    np.testing.assert_allclose(scaled, 2.0 * plain)
+
+
 @pytest.mark.filterwarnings("ignore::gpexperts.exceptions.BoundWarning")
 def test_the_latent_function_is_not_widened() -> None:
     X, y = jumping_problem(600)

@@ -179,7 +179,7 @@ class Asking(Parameters):
         """The rule for the current setting, with what held-out rows said of it."""
         aggregator = self._aggregator()
         if isinstance(aggregator, NPAE) and aggregator.widen == "auto":
-            return NPAE(aggregator.nugget, rule.widen, rule.scale)
+            return NPAE(aggregator.nugget, rule.widen, aggregator.scale * rule.scale)
         return aggregator
 
     def _selector(self) -> Selector:

@@ -45,7 +45,7 @@ class Rule(NamedTuple):
     widen: float | None = None
     """NPAE's `widen`."""
     scale: float = 1.0
-    """NPAE's `scale`."""
+    """What NPAE's `scale` is multiplied with."""
 
 
 def learn_rule(
@@ -113,11 +113,11 @@ def learn_rule(
     if isinstance(aggregator, NPAE) and aggregator.widen == "auto":
         widen: float | None = None
         if K > 1:
-            by_widening = {w: loss(NPAE(aggregator.nugget, w), moments) for w in WIDENINGS}
+            by_widening = {w: loss(NPAE(aggregator.nugget, w, aggregator.scale), moments) for w in WIDENINGS}
             evidence["loss_by_widen"] = {None: reached, **by_widening}
             widen = _if_worthwhile(by_widening, reached)
             reached = reached if widen is None else by_widening[widen]
-        by_scale = {s: loss(NPAE(aggregator.nugget, widen, s), moments) for s in SCALES}
+        by_scale = {s: loss(NPAE(aggregator.nugget, widen, aggregator.scale * s), moments) for s in SCALES}
         evidence["loss_by_scale"] = {1.0: reached, **by_scale}
         chosen = chosen._replace(widen=widen, scale=_if_worthwhile(by_scale, reached) or 1.0)
     return chosen, evidence

@@ -39,8 +39,8 @@ class NPAE(Aggregator):
         None takes the model at its word; ``"auto"`` lets held-out rows choose where the estimator
         consults them (``n_selected="auto"``), and is None otherwise. The latent variance never changes.
     scale : float
-        The variance of an observation is multiplied by this too. With ``widen="auto"`` held-out rows choose
-        it, where the model is too sure of itself everywhere.
+        The variance of an observation is multiplied by this too. With ``widen="auto"`` held-out rows may ask
+        for more, where the model is too sure of itself everywhere.
     """
 
     needs_covariance = True
