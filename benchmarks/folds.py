@@ -27,17 +27,24 @@ def _without_matern12() -> dict[str, Any]:
     return {}
 
 
-def _small_final_blocks() -> dict[str, Any]:
+def _large_final_blocks() -> dict[str, Any]:
     from gpexperts.experts import staged
 
-    staged.FINAL_BLOCKS = 50, 200
+    staged.FINAL_BLOCKS = 20, 500
     return {}
 
 
-def _no_scale() -> dict[str, Any]:
+def _no_surprise() -> dict[str, Any]:
     from gpexperts import holdout
 
-    holdout.SCALES = (1.0,)
+    holdout.SURPRISES = (0.0,)
+    return {}
+
+
+def _likelihood_alone() -> dict[str, Any]:
+    from gpexperts.experts.staged import Evidence
+
+    Evidence.score = property(lambda evidence: evidence.log_likelihood)
     return {}
 
 
@@ -46,8 +53,9 @@ CHOICES: dict[str, Callable[[], dict[str, Any]]] = {
     "parts of 250 rows": lambda: {"expert_size": 250},
     "parts of 600 rows": lambda: {"expert_size": 600},
     "no Matérn 1/2": _without_matern12,
-    "final blocks of 200 rows": _small_final_blocks,
-    "no scale": _no_scale,
+    "final blocks of 500 rows": _large_final_blocks,
+    "no surprise": _no_surprise,
+    "kernel by likelihood alone": _likelihood_alone,
 }
 """What is changed, as settings of the estimator; those that change a constant do it in this process."""
 

@@ -26,7 +26,7 @@ everywhere but in coverage, which should be 0.95.
 | `python benchmarks/scale.py` | growth of time and memory from 10⁴ to 3·10⁶ rows |
 | `python benchmarks/selection.py` | knn, dnn and ggm from one expert to all of them |
 | `python benchmarks/training.py` | training on blocks against training on every row |
-| `python benchmarks/widening.py` | what is made of experts who contradict each other |
+| `python benchmarks/widening.py` | what is made of experts who contradict each other or have erred |
 | `python benchmarks/folds.py` | built-in sizes and candidates, on folds of the training rows |
 | `python benchmarks/precision.py` | single precision and low-rank blocks in the pair stage |
 | `python benchmarks/efficiency.py` | share of the matrix-product peak in training and in prediction |
@@ -252,18 +252,19 @@ def widening(results: list[Row]) -> str:
     """MSLL and coverage of each form."""
     done = _latest(results, "data")
     forms = list(done[0]["forms"])
-    head = ["data", "experts", "ν chosen", *forms]
+    head = ["data", "experts", "chosen", *forms]
     rows = [
         [
-            r["data"], str(r["n_experts"]), str(r["chosen"] or "none"),
+            r["data"], str(r["n_experts"]),
+            ", ".join(f"{name} {value}" for name, value in r["chosen"].items()) or "nothing",
             *(f"{r['forms'][f]['msll']:.3f}, {r['forms'][f]['coverage']:.3f}" for f in forms),
         ]
         for r in done
     ]  # fmt: skip
     return (
         "MSLL and coverage of the same answers: as the model says (none), with the experts' spread added, "
-        "with NPAE's `widen` for three ν and for the one that held-out rows choose (auto, the default), and "
-        "that one where it widens only.\n\n" + _table(head, rows)
+        "with NPAE's `widen` for three ν, with its `surprise`, and as held-out rows choose (auto, the "
+        "default).\n\n" + _table(head, rows)
     )
 
 
@@ -325,7 +326,7 @@ SECTIONS: tuple[tuple[str, str, Callable[[list[Row]], str]], ...] = (
     ("Growth with the rows", "scale", scale),
     ("Selection", "selection", selection),
     ("Training on blocks, or on every row", "training", training),
-    ("Experts who contradict each other", "widening", widening),
+    ("Experts who contradict each other or have erred", "widening", widening),
     ("Built-in choices", "folds", folds),
     ("Single precision and low rank", "precision", precision),
     ("Share of the peak", "efficiency", efficiency),

@@ -8,7 +8,7 @@ from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 
 from gpexperts import DistributedGPRegressor
 from gpexperts.aggregation import NPAE
-from gpexperts.metrics import nlpd
+from gpexperts.metrics import coverage, nlpd
 
 SETTINGS = {"kernel": "matern32", "partition": "kmeans", "n_experts": 8, "random_state": 0, "n_jobs": 1}
 
@@ -70,7 +70,7 @@ def test_contradicting_experts_widen_the_interval() -> None:
     assert nlpd(y[test], *widened) < nlpd(y[test], *plain)
 
 
-def test_a_model_that_is_too_sure_of_itself_is_scaled() -> None:
+def test_a_model_that_is_too_sure_of_itself_is_corrected() -> None:
     """The noise is fixed at half its variance: held-out rows ask for more."""
     rng = np.random.default_rng(0)
     X = rng.uniform(size=(1500, 1))
@@ -78,7 +78,8 @@ def test_a_model_that_is_too_sure_of_itself_is_scaled() -> None:
     kernel = 1.0 * RBF(0.2, "fixed") + WhiteKernel(0.045, "fixed")
     settings = {"kernel": kernel, "standardize": False, "optimizer": None, "n_experts": 10, "random_state": 0}
     model = DistributedGPRegressor(**settings).fit(X[:1000], y[:1000])
-    assert model.choices_["n_selected"]["scale"] > 1
+    rule = model.choices_["n_selected"]
+    assert rule["scale"] > 1 or rule["surprise"] > 0
     scaled = model.predict(X[1000:], return_std=True)
     plain = model.set_params(aggregation=NPAE(widen=None)).predict(X[1000:], return_std=True)
     mean_squared_z = [np.mean(((y[1000:] - mean) / std) ** 2) for mean, std in (plain, scaled)]
@@ -91,7 +92,32 @@ def test_a_scale_of_the_users_own_is_kept() -> None:
     model = DistributedGPRegressor(**SETTINGS, n_selected=2, optimizer=None, aggregation=NPAE()).fit(X, y)
     plain = model.predict(X, return_std=True)[1]
     scaled = model.set_params(aggregation=NPAE(scale=4.0)).predict(X, return_std=True)[1]
-    np.testing.assert_allclose(scaled, 2.0 * plain)
+    assert np.all((scaled > 1.5 * plain) & (scaled <= 2.0 * plain))
+
+
+def test_noise_that_differs_from_place_to_place_is_noticed() -> None:
+    """Ten times the noise on one side: one noise level is too much here and too little there."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-2, 2, size=(3000, 2))
+    noisy = X[:, 0] > 0
+    y = np.sin(2 * X).sum(axis=1) + np.where(noisy, 0.3, 0.03) * rng.standard_normal(3000)
+    train, test = slice(0, 2000), slice(2000, None)
+    model = DistributedGPRegressor(**{**SETTINGS, "partition": "balanced"}).fit(X[train], y[train])
+    assert model.choices_["n_selected"]["surprise"] > 0
+    corrected = model.predict(X[test], return_std=True)
+    plain = model.set_params(aggregation=NPAE(widen=None)).predict(X[test], return_std=True)
+    assert nlpd(y[test], *corrected) < nlpd(y[test], *plain) - 0.3
+    for side in (noisy[test], ~noisy[test]):
+        before, after = (coverage(y[test][side], mean[side], std[side]) for mean, std in (plain, corrected))
+        assert abs(after - 0.95) < abs(before - 0.95)
+
+
+def test_intervals_far_from_the_data_are_the_prior_s() -> None:
+    X, y = jumping_problem()
+    model = DistributedGPRegressor(**SETTINGS, optimizer=None).fit(X, y)
+    far = model.predict(np.full((1, 2), 1e6), return_std=True)[1]
+    plain = model.set_params(aggregation=NPAE(widen=None)).predict(np.full((1, 2), 1e6), return_std=True)[1]
+    np.testing.assert_allclose(far, plain, rtol=1e-9)
 
 
 @pytest.mark.filterwarnings("ignore::gpexperts.exceptions.BoundWarning")

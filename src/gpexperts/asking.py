@@ -179,7 +179,7 @@ class Asking(Parameters):
         """The rule for the current setting, with what held-out rows said of it."""
         aggregator = self._aggregator()
         if isinstance(aggregator, NPAE) and aggregator.widen == "auto":
-            return NPAE(aggregator.nugget, rule.widen, aggregator.scale * rule.scale)
+            return rule.applied(aggregator)
         return aggregator
 
     def _selector(self) -> Selector:
@@ -274,7 +274,7 @@ class Asking(Parameters):
             1,
             f"at most {rule.n_selected} experts per query, by the density of {evidence['queries']} held-out "
             f"rows; pruned at {rule.prune:g} of the best one's explained variance; widening {rule.widen}, "
-            f"variance times {rule.scale:g}",
+            f"variance times {rule.scale:g}, surprise {rule.surprise:g}",
         )
         return rule
 

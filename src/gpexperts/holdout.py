@@ -3,13 +3,14 @@
 A tenth of the rows of some parts is taken out of their experts, and the rest is asked about them, K_max
 experts for each. What fewer experts would have said is contained in what these say: the first k columns
 of the moments. So one evaluation compares every K, every rule for leaving experts out, and every
-widening, by the density they give to the targets that were held out.
+correction of the variance, by the density they give to the targets that were held out.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -17,6 +18,7 @@ import numpy as np
 from gpexperts.aggregation import NPAE, Aggregator
 from gpexperts.engines.base import Engine
 from gpexperts.experts.local import Experts
+from gpexperts.metrics import gaussian_width
 from gpexperts.moments import ExpertMoments
 from gpexperts.prediction import gather_moments, without_weak_experts
 
@@ -30,9 +32,14 @@ SHARE = 0.1
 CANDIDATES = (1, 2, 3, 4, 5, 6, 8)
 PRUNINGS = (0.3, 0.1, 0.03, 0.01, 1e-3)
 WIDENINGS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
-SCALES = (1.1, 1.2, 1.35, 1.5, 2.0)
+SCALES = (0.35, 0.5, 0.7, 0.85, 1.0, 1.1, 1.2, 1.35, 1.5, 2.0)
 WORTHWHILE = 0.002
-"""Nats per query: what fewer experts may cost, and what a widening must gain."""
+"""Nats per query: what fewer experts may cost, and what a correction of the variance must gain."""
+SURPRISES = (0.0, 0.5, 1.0)
+PROMISED = 0.95
+"""Corrections are chosen among those with which so many of the held-out targets lie in their intervals…"""
+TOLERANCE = 0.015
+"""…give or take this much, or as much as chance may do."""
 
 
 class Rule(NamedTuple):
@@ -46,6 +53,17 @@ class Rule(NamedTuple):
     """NPAE's `widen`."""
     scale: float = 1.0
     """What NPAE's `scale` is multiplied with."""
+    surprise: float = 0.0
+    """NPAE's `surprise`."""
+
+    def applied(self, aggregator: NPAE) -> NPAE:
+        """NPAE with the corrections of this rule."""
+        return NPAE(
+            aggregator.nugget,
+            self.widen,
+            aggregator.scale * self.scale,
+            max(aggregator.surprise, self.surprise),
+        )
 
 
 def learn_rule(
@@ -82,6 +100,7 @@ def learn_rule(
     X, y = experts.take(rows)
     rest = experts.without(rows)
     K_max = min(max(CANDIDATES), experts.n_experts)
+    corrects = isinstance(aggregator, NPAE) and aggregator.widen == "auto"
     moments = gather_moments(
         rest,
         X,
@@ -89,13 +108,13 @@ def learn_rule(
         engine,
         covariance=aggregator.needs_covariance,
         communication=aggregator.needs_communication,
+        surprise=corrects or aggregator.needs_surprise,
     )
     noise = experts.covariance.noise_variance
 
     def loss(rule: Aggregator, moments: ExpertMoments) -> float:
         prediction = rule.combine(moments)
-        var = prediction.observation_var(noise)
-        return float(np.mean(0.5 * np.log(2 * np.pi * var) + 0.5 * (y - prediction.mean) ** 2 / var))
+        return _loss(y - prediction.mean, prediction.observation_var(noise))
 
     by_k = {k: loss(aggregator, _first(moments, k)) for k in CANDIDATES if k <= K_max}
     best = min(by_k.values())
@@ -110,23 +129,59 @@ def learn_rule(
         chosen = chosen._replace(prune=max(harmless))
         moments, reached = without_weak_experts(moments, chosen.prune), by_pruning[chosen.prune]
 
-    if isinstance(aggregator, NPAE) and aggregator.widen == "auto":
-        widen: float | None = None
-        if K > 1:
-            by_widening = {w: loss(NPAE(aggregator.nugget, w, aggregator.scale), moments) for w in WIDENINGS}
-            evidence["loss_by_widen"] = {None: reached, **by_widening}
-            widen = _if_worthwhile(by_widening, reached)
-            reached = reached if widen is None else by_widening[widen]
-        by_scale = {s: loss(NPAE(aggregator.nugget, widen, aggregator.scale * s), moments) for s in SCALES}
-        evidence["loss_by_scale"] = {1.0: reached, **by_scale}
-        chosen = chosen._replace(widen=widen, scale=_if_worthwhile(by_scale, reached) or 1.0)
+    if corrects:
+        assert isinstance(aggregator, NPAE)
+        chosen, evidence["loss_by_correction"] = _corrected(chosen, aggregator, moments, y, noise)
     return chosen, evidence
 
 
-def _if_worthwhile(losses: dict[float, float], reached: float) -> float | None:
-    """The alternative with the smallest loss, if that is worth it."""
-    best = min(losses, key=losses.__getitem__)
-    return best if losses[best] < reached - WORTHWHILE else None
+def _corrected(
+    rule: Rule, aggregator: NPAE, moments: ExpertMoments, y: np.ndarray, noise: float
+) -> tuple[Rule, dict[str, float]]:
+    """Choose the corrections of an observation's variance, and tell the loss of the best of each kind.
+
+    An interval is a promise: of the corrections that keep it, or come as close as any does, the one with the
+    best density is chosen, and none at all if that is as good.
+    """
+    widenings = (None, *WIDENINGS) if rule.n_selected > 1 else (None,)
+    tried: list[tuple[float, float, Rule]] = []
+    for widen, surprise in product(widenings, SURPRISES):
+        corrected = rule._replace(widen=widen, surprise=surprise)
+        prediction = corrected.applied(aggregator).combine(moments)
+        var, error = prediction.observation_var(noise), y - prediction.mean
+        share = 1.0 - prediction.var / moments.prior_var  # as in NPAE
+        for scale in SCALES:
+            scaled = var * scale ** share[:, None]
+            missed = abs(_coverage(error, scaled) - PROMISED)
+            tried.append((_loss(error, scaled), missed, corrected._replace(scale=scale)))
+    chance = 2.0 * np.sqrt(PROMISED * (1.0 - PROMISED) / len(y))
+    tolerance = max(TOLERANCE, chance, min(missed for _, missed, _ in tried))
+    kept = [(loss, candidate) for loss, missed, candidate in tried if missed <= tolerance]
+    least = min(loss for loss, _ in kept)
+    chosen = min(
+        (candidate for loss, candidate in kept if loss <= least + WORTHWHILE), key=_number_of_corrections
+    )
+    evidence = {
+        f"widen={widen}, surprise={surprise}": min(
+            loss for loss, _, r in tried if r.widen == widen and r.surprise == surprise
+        )
+        for widen, surprise in product(widenings, SURPRISES)
+    }
+    return chosen, evidence
+
+
+def _number_of_corrections(rule: Rule) -> int:
+    return (rule.widen is not None) + (rule.surprise > 0) + (rule.scale != 1.0)
+
+
+def _loss(error: np.ndarray, var: np.ndarray) -> float:
+    """Mean negative log density of the targets."""
+    return float(np.mean(0.5 * np.log(2 * np.pi * var) + 0.5 * error**2 / var))
+
+
+def _coverage(error: np.ndarray, var: np.ndarray) -> float:
+    """Share of the targets in the intervals that promise to hold `PROMISED` of them."""
+    return float(np.mean(np.abs(error) <= gaussian_width(PROMISED) * np.sqrt(var)))
 
 
 def _held_out(
@@ -157,4 +212,5 @@ def _first(moments: ExpertMoments, k: int) -> ExpertMoments:
         mean=moments.mean[:, :k],
         var=moments.var[:, :k],
         covariance=None if R is None else R[:, :k, :k],
+        surprise=None if moments.surprise is None else moments.surprise[:, :k],
     )

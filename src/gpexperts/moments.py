@@ -28,6 +28,9 @@ class ExpertMoments:
     covariance: np.ndarray | None = None
     """(n, K, K) covariance of the experts' means, noise included (NPAE's R); 0 in padded columns.
     None unless the rule asks for it."""
+    surprise: np.ndarray | None = None
+    """(n, K, p) squared errors of each expert on its own rows near the query, as a multiple of what it
+    expected; 1 in padded columns. None unless the rule asks for it."""
     communication_mean: np.ndarray | None = None
     """(n, p) mean of the communication expert, for rules that ask for it."""
     communication_var: np.ndarray | None = None
@@ -54,7 +57,7 @@ class Prediction:
     repaired: int = 0
     """Queries whose system had to be mended."""
     widening: np.ndarray | None = None
-    """(n, p) factor by which the observation's variance is widened where experts contradict each other."""
+    """(n, p) factor by which an observation's variance differs from what the experts take it to be."""
 
     def observation_var(self, noise_variance: float) -> np.ndarray:
         """Variance of a new observation, (n, p)."""

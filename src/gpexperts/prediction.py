@@ -81,6 +81,7 @@ def predict_in_batches(
             covariance=aggregator.needs_covariance,
             communication=aggregator.needs_communication,
             prune=prune,
+            surprise=aggregator.needs_surprise,
         )
         yield rows, moments, aggregator.combine(moments)
         if on_batch is not None:
@@ -112,6 +113,8 @@ class Said(NamedTuple):
     """(e, p)"""
     explained: np.ndarray | None
     """(e,) r_i; None where only means were asked for."""
+    surprise: np.ndarray | None
+    """(e, p) as in :class:`Answer`; None where nobody asked for it."""
 
 
 def gather_moments(
@@ -124,6 +127,7 @@ def gather_moments(
     communication: bool = False,
     prune: float = 0.0,
     variance: bool = True,
+    surprise: bool = False,
 ) -> ExpertMoments:
     """Ask the experts of `index` about the queries X and collect what they say.
 
@@ -142,19 +146,31 @@ def gather_moments(
         out before the pairs are formed; their places in the index become −1.
     variance : bool
         False asks for means alone, which is cheaper; the variances are then those of the prior.
+    surprise : bool
+        Whether to ask how far the experts erred on their own rows near the queries.
     """
     if not isinstance(experts, Experts):
         return experts.gather(
-            X, index, covariance=covariance, communication=communication, prune=prune, variance=variance
+            X,
+            index,
+            covariance=covariance,
+            communication=communication,
+            prune=prune,
+            variance=variance,
+            surprise=surprise,
         )
     groups = list(queries_by_expert(index))
 
     def ask(group: ByExpert) -> Answer:
-        return experts.answer(group.expert, X[group.query], variance=variance, weights=covariance)
+        return experts.answer(
+            group.expert, X[group.query], variance=variance, weights=covariance, surprise=surprise
+        )
 
     costs = [float(experts.size(g.expert)) ** 2 * len(g.query) for g in groups]
     answers = engine.map(ask, groups, costs)
-    said = (Said(g.query, g.column, a.mean, a.explained) for g, a in zip(groups, answers, strict=True))
+    said = (
+        Said(g.query, g.column, a.mean, a.explained, a.surprise) for g, a in zip(groups, answers, strict=True)
+    )
     prior = experts.covariance.prior_variance(X)
     moments = collected(index, prior, experts.n_outputs, said, prune)
     if covariance:
@@ -176,11 +192,17 @@ def collected(
     n, K = index.shape
     mean = np.zeros((n, K, n_outputs))
     explained = np.zeros((n, K))
+    surprise = None
     for entries in said:
-        mean[entries.query, entries.column] = entries.mean
+        at = entries.query, entries.column
+        mean[at] = entries.mean
         if entries.explained is not None:
-            explained[entries.query, entries.column] = entries.explained
-    moments = ExpertMoments(index, mean, posterior_variance(prior[:, None], explained), prior)
+            explained[at] = entries.explained
+        if entries.surprise is not None:
+            surprise = np.ones_like(mean) if surprise is None else surprise
+            surprise[at] = entries.surprise
+    var = posterior_variance(prior[:, None], explained)
+    moments = ExpertMoments(index, mean, var, prior, surprise=surprise)
     return without_weak_experts(moments, prune) if prune > 0 else moments
 
 
@@ -199,6 +221,7 @@ def without_experts(moments: ExpertMoments, dropped: np.ndarray) -> ExpertMoment
         mean=np.where(kept[:, :, None], moments.mean, 0.0),
         var=np.where(kept, moments.var, moments.prior_var[:, None]),
         covariance=None if R is None else np.where(kept[:, :, None] & kept[:, None, :], R, 0.0),
+        surprise=None if moments.surprise is None else np.where(kept[:, :, None], moments.surprise, 1.0),
     )
 
 

@@ -51,7 +51,7 @@ class DistributedGPRegressor(CallbackSupport, MultiOutputMixin, RegressorMixin, 
         How a query finds its experts; "auto" is knn in the kernel's metric.
     n_selected : int, float or "auto"
         K, the experts asked per query; a float is the ratio K/M, so that 1 is one expert and 1.0 all.
-        "auto" lets held-out rows choose K, whom to leave out, and NPAE's `widen` and `scale`.
+        "auto" lets held-out rows choose K, whom to leave out, and NPAE's `widen`, `scale` and `surprise`.
     aggregation : {"npae", "poe", "gpoe", "bcm", "rbcm", "grbcm"} or Aggregator
         How answers are combined.
     standardize : bool

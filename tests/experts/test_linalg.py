@@ -98,3 +98,10 @@ def test_a_likelihood_that_needed_jitter_says_so() -> None:
     assert term.jitter > 0
     assert np.isfinite(term.value)
     assert np.isfinite(term.gradient).all()
+
+
+@pytest.mark.parametrize("size", [1, 7, 64, 150])
+def test_the_diagonal_of_the_inverse(size: int) -> None:
+    matrix = positive_definite(size)
+    expected = np.diagonal(np.linalg.inv(matrix))
+    np.testing.assert_allclose(factorise(matrix.copy()).inverted().precision(), expected, rtol=1e-9)

@@ -56,6 +56,22 @@ def test_weights_and_pair_covariances(problem: Problem) -> None:
     np.testing.assert_allclose(actual, expected, rtol=1e-7, atol=1e-9)
 
 
+def test_surprise_is_what_leaving_rows_out_one_by_one_shows(problem: Problem) -> None:
+    kernel, experts = problem.kernel, experts_of(problem)
+    for i in range(problem.n_experts):
+        X, y = problem.X[problem.labels == i], problem.y[problem.labels == i]
+        z2 = np.empty(len(X))
+        for r in range(len(X)):
+            gp = GaussianProcessRegressor(kernel, alpha=1e-300, optimizer=None)
+            mean, std = gp.fit(np.delete(X, r, 0), np.delete(y, r)).predict(X[r : r + 1], return_std=True)
+            z2[r] = ((y[r] - mean[0]) / std[0]) ** 2
+        rho = problem.signal(problem.X_new, X) / problem.signal(X[:1], X[:1])
+        whole = (16 + z2.sum()) / (16 + len(X))
+        expected = (16 * whole + rho**4 @ z2) / (16 + (rho**4).sum(axis=1))
+        answer = experts.answer(i, problem.X_new, surprise=True)
+        np.testing.assert_allclose(answer.surprise[:, 0], expected, rtol=1e-6)
+
+
 def test_a_pair_out_of_reach_is_not_computed(problem: Problem, monkeypatch: pytest.MonkeyPatch) -> None:
     far = problem._replace(X=problem.X + 1e4 * problem.labels[:, None])
     experts = experts_of(far)

@@ -17,7 +17,7 @@ class Aggregator(BaseEstimator, ABC):
 
     A rule is a pure function of the moments: the row of a query depends on that row alone. It must
     leave padded columns (``~moments.asked``) out, give 0 < var ≤ prior_var, and report the weight
-    each expert got. Two class attributes say what it needs beyond means and variances.
+    each expert got. A few attributes say what it needs beyond means and variances.
     """
 
     needs_covariance: ClassVar[bool] = False
@@ -26,6 +26,11 @@ class Aggregator(BaseEstimator, ABC):
     """Whether a random part of the rows is shared by all experts and is an expert of its own."""
     trusts_a_lone_expert: ClassVar[bool] = False
     """Whether the mean of one asked expert is taken as it is: its variance is then not paid for."""
+
+    @property
+    def needs_surprise(self) -> bool:
+        """Whether the rule reads ``moments.surprise``."""
+        return False
 
     @abstractmethod
     def combine(self, moments: ExpertMoments) -> Prediction:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from gpexperts.aggregation.base import Aggregator
@@ -35,21 +37,43 @@ class NPAE(Aggregator):
         Given f, the means covary by R − r rᵀ/s², so that Q = min_c (μ − c r)ᵀ R⁻¹ (μ − c r) is χ² with
         K − 1 degrees of freedom if the model is right. Where experts contradict each other by more
         than that, their word should not be taken at face value: the variance of an observation is
-        multiplied by (ν + Q) / (ν + K − 1), which is 1 on average under the model. The number is ν;
-        None takes the model at its word; ``"auto"`` lets held-out rows choose where the estimator
-        consults them (``n_selected="auto"``), and is None otherwise. The latent variance never changes.
+        corrected by (ν + Q) / (ν + K − 1), which is 1 on average under the model. The number is ν;
+        None takes the model at its word; ``"auto"`` lets held-out rows choose this and the next two where
+        the estimator consults them (``n_selected="auto"``), and is None otherwise.
     scale : float
-        The variance of an observation is multiplied by this too. With ``widen="auto"`` held-out rows may ask
-        for more, where the model is too sure of itself everywhere.
+        Corrects the variance of an observation everywhere.
+    surprise : float
+        How far to trust what the experts' own rows tell of the variance of an observation, from 0 to 1. Each
+        expert predicts each of its rows from its others; how large its squared errors near the query are, as
+        a multiple of what it expected, is averaged over the experts by their weights |w|, and this power of
+        it is the correction. Noise that is not the same everywhere shows in it, and so does a function that
+        is rougher here than there.
+
+    Notes
+    -----
+    The product of the corrections is raised to the power (s² − v)/s², the share of the variance that
+    the experts explain: far from the data, where they know nothing, the prior speaks as it is. The latent
+    variance is never corrected.
     """
 
     needs_covariance = True
     trusts_a_lone_expert = True
 
-    def __init__(self, nugget: float = 1e-8, widen: float | str | None = "auto", scale: float = 1.0) -> None:
+    def __init__(
+        self,
+        nugget: float = 1e-8,
+        widen: float | str | None = "auto",
+        scale: float = 1.0,
+        surprise: float = 0.0,
+    ) -> None:
         self.nugget = nugget
         self.widen = widen
         self.scale = scale
+        self.surprise = surprise
+
+    @property
+    def needs_surprise(self) -> bool:
+        return self.surprise > 0
 
     def combine(self, moments: ExpertMoments) -> Prediction:
         if not 0.0 <= self.nugget < 1.0:
@@ -58,6 +82,8 @@ class NPAE(Aggregator):
             raise ValueError(f"widen must be None, 'auto' or a positive number, got {self.widen!r}.")
         if not (np.isreal(self.scale) and 0.0 < float(self.scale) < np.inf):
             raise ValueError(f"scale must be a positive number, got {self.scale!r}.")
+        if not (np.isreal(self.surprise) and 0.0 <= float(self.surprise) <= 1.0):
+            raise ValueError(f"surprise must be a number from 0 to 1, got {self.surprise!r}.")
         assert moments.covariance is not None
         prior = moments.prior_var[:, None]
         # R's diagonal, not s² − v_i: the difference has lost the digits of an expert who explains little.
@@ -70,10 +96,16 @@ class NPAE(Aggregator):
         left = 1.0 - np.einsum("nk,nk->n", weight, r) / moments.prior_var
         var = moments.prior_var * np.clip(left, _FLOOR, 1.0)
         mean = weighted(moments, weight)
-        widening = None if self.scale == 1.0 else np.full_like(mean, self.scale)
+        prediction = Prediction(mean, var, weight, repaired=repaired)
+        if self.scale == 1.0 and self.widen in (None, "auto") and not self.surprise:
+            return prediction
+        correction = np.full_like(mean, self.scale)
         if self.widen not in (None, "auto"):
-            widening = self.scale * self._widening(system, moments, speaks, mean, var)
-        return Prediction(mean, var, weight, repaired=repaired, widening=widening)
+            correction *= self._widening(system, moments, speaks, mean, var)
+        if self.surprise:
+            correction *= _surprise(moments, weight) ** self.surprise
+        share = 1.0 - var / moments.prior_var
+        return replace(prediction, widening=correction ** share[:, None])
 
     def _system(self, moments: ExpertMoments, r: np.ndarray, speaks: np.ndarray) -> np.ndarray:
         """R + ε s² I for every query, (n, K, K)."""
@@ -121,6 +153,15 @@ class NPAE(Aggregator):
         nu = float(self.widen)  # type: ignore[arg-type]
         # Experts whose system is singular cannot be said to contradict each other.
         return np.where((freedom > 0) & np.isfinite(Q), (nu + Q) / (nu + freedom), 1.0)
+
+
+def _surprise(moments: ExpertMoments, weight: np.ndarray) -> np.ndarray:
+    """What the experts' own rows tell, averaged by their weights, (n, p)."""
+    assert moments.surprise is not None
+    influence = np.abs(weight)
+    total = influence.sum(axis=1, keepdims=True)
+    influence = np.divide(influence, total, out=np.zeros_like(influence), where=total > 0)
+    return np.where(total > 0, np.einsum("nk,nkp->np", influence, moments.surprise), 1.0)
 
 
 def _solve(system: np.ndarray, b: np.ndarray) -> np.ndarray:

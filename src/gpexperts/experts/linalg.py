@@ -73,6 +73,16 @@ class InverseFactor(NamedTuple):
         multiply_triangular_in_place(self.lower, b.T, transposed=True)
         return b
 
+    def precision(self, block: int = 64) -> np.ndarray:
+        """Diagonal of C⁻¹ = L⁻ᵀ L⁻¹, (m,)."""
+        m = len(self.lower)
+        squares = np.empty(m)
+        for start in range(0, m, block):
+            stop = min(start + block, m)
+            square, below = np.tril(self.lower[start:stop, start:stop]), self.lower[stop:, start:stop]
+            squares[start:stop] = (square**2).sum(axis=0) + np.einsum("ij,ij->j", below, below)
+        return squares
+
 
 def factorise(matrix: np.ndarray, *, who: str = "covariance matrix") -> Factor:
     """Factorise a symmetric positive definite matrix, with as little jitter as it takes.

@@ -5,6 +5,10 @@ Expert i with rows (X_i, y_i) says about the latent function at x*, with C_i = k
     q_i = C_i⁻¹ k(X_i, x*),   μ_i = q_iᵀ y_i,   r_i = q_iᵀ k(X_i, x*),   v_i = s² − r_i
 
 and two experts' means covary by R_ij = q_iᵀ k(X_i, X_j) q_j.
+
+Each of its own rows it can also predict from its others: with α = C_i⁻¹ y_i the error is α_r / [C_i⁻¹]_rr,
+expected to be of the square 1 / [C_i⁻¹]_rr, so that z_r² = α_r² / [C_i⁻¹]_rr is 1 on average for an expert
+who knows itself.
 """
 
 from __future__ import annotations
@@ -22,6 +26,11 @@ from gpexperts.experts.linalg import InverseFactor, factorise
 
 __all__ = ["Answer", "Experts"]
 
+_LOCALITY = 4
+"""Rows tell of their surroundings in proportion to this power of their correlation with the query."""
+_PSEUDO_ROWS = 16.0
+"""How many rows at the query the expert's average counts for, and for the average a perfect record."""
+
 
 class Answer(NamedTuple):
     """What one expert says about a batch of queries."""
@@ -32,16 +41,20 @@ class Answer(NamedTuple):
     """r_i, the part of the prior variance that is explained, (n,)."""
     weights: np.ndarray | None
     """q_i, (n, m_i), queries first; only if asked for."""
+    surprise: np.ndarray | None = None
+    """Squared errors near the query as a multiple of what the expert expected, (n, p); only if asked for."""
 
 
 class _Trained(NamedTuple):
     inverse: InverseFactor
     alpha: np.ndarray
     """C_i⁻¹ y_i, outputs first, (p, m_i)."""
+    surprise: np.ndarray
+    """z² of its own rows, outputs first, (p, m_i)."""
 
     @property
     def nbytes(self) -> int:
-        return int(self.inverse.lower.nbytes + self.alpha.nbytes)
+        return int(self.inverse.lower.nbytes + self.alpha.nbytes + self.surprise.nbytes)
 
 
 class Experts:
@@ -195,7 +208,7 @@ class Experts:
 
     def keep(self, i: int, inverse: InverseFactor, alpha: np.ndarray, jitter: float) -> _Trained:
         """Keep what expert i was trained to be while it fits the budget, letting the least used go."""
-        trained = _Trained(inverse, alpha)
+        trained = _Trained(inverse, alpha, alpha**2 / inverse.precision())
         with self._lock:
             if jitter > 0:
                 self.jitter[i] = jitter
@@ -207,7 +220,9 @@ class Experts:
                     self._kept_bytes -= dropped.nbytes
         return trained
 
-    def answer(self, i: int, X: np.ndarray, *, variance: bool = True, weights: bool = False) -> Answer:
+    def answer(
+        self, i: int, X: np.ndarray, *, variance: bool = True, weights: bool = False, surprise: bool = False
+    ) -> Answer:
         """What expert i says about the queries X (n, d).
 
         Parameters
@@ -216,15 +231,26 @@ class Experts:
             Whether to compute `explained`; without it only the mean is paid for.
         weights : bool
             Whether to return q_i too, which `pair_covariance` needs.
+        surprise : bool
+            Whether to return how far the expert erred on its own rows near the queries.
         """
-        inverse, alpha = self.trained(i)
+        inverse, alpha, errors = self.trained(i)
         k = self.covariance(X, self.rows(i)[0])  # (n, m_i)
         mean = k @ alpha.T
+        erred = self._surprise(i, X, k, errors) if surprise else None
         if not variance and not weights:
-            return Answer(mean, None, None)
-        half = inverse.whiten(k)  # (L⁻¹ k)ᵀ
+            return Answer(mean, None, None, erred)
+        half = inverse.whiten(k)  # (L⁻¹ k)ᵀ, in place of k
         explained = np.einsum("nm,nm->n", half, half)
-        return Answer(mean, explained, inverse.whiten_transposed(half) if weights else None)
+        return Answer(mean, explained, inverse.whiten_transposed(half) if weights else None, erred)
+
+    def _surprise(self, i: int, X: np.ndarray, k: np.ndarray, errors: np.ndarray) -> np.ndarray:
+        """Σ_r ρ_r⁴ z_r² / Σ_r ρ_r⁴ at every query, (n, p), drawn to the mean of all z² and this to 1."""
+        whole = (_PSEUDO_ROWS + errors.sum(axis=1)) / (_PSEUDO_ROWS + errors.shape[1])
+        prior = self.covariance.prior_variance
+        rho = k / np.sqrt(np.outer(prior(X), prior(self.rows(i)[0])))
+        near = rho**_LOCALITY
+        return (_PSEUDO_ROWS * whole + near @ errors.T) / (_PSEUDO_ROWS + near.sum(axis=1, keepdims=True))
 
     def pair_covariance(self, i: int, j: int, q_i: np.ndarray, q_j: np.ndarray) -> np.ndarray:
         """R_ij = q_iᵀ k(X_i, X_j) q_j for a batch of queries, shape (n,), i ≠ j."""

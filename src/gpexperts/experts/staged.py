@@ -29,7 +29,7 @@ __all__ = ["Evidence", "StagedTraining", "largest_block", "train_in_stages"]
 
 FIRST_BLOCKS = 30, 200
 CHOICE_BLOCKS = 60, 200
-FINAL_BLOCKS = 20, 500
+FINAL_BLOCKS = 50, 200
 NOISE_BLOCKS = 300, 200
 """Number of blocks and rows in each: of stage 1, of stage 2, of the later ones, and of the last."""
 EXACT = 1500
@@ -38,10 +38,8 @@ MAX_STAGES = 4
 SETTLED = 0.02
 """Gain in log likelihood per row below which a further stage is not worth its time."""
 IN_QUESTION = 0.03
-"""Kernels less likely than the best by more than this, in nats per row of stage 2, are given up."""
+"""Kernels worse than the best by more than this, in nats per row of stage 2, are given up."""
 MAX_IN_QUESTION = 2
-TIE = 0.003
-"""Kernels closer than this, in nats per row of the last stage, are told apart by their error."""
 SHORTER = 0.1
 """Stage 1 starts again with length scales so many times as long, and keeps the likelier end."""
 NOISE_AT_START = 0.05
@@ -56,6 +54,15 @@ class Evidence(NamedTuple):
     """Per row."""
     loo_error: float
     """Mean squared error of each row predicted from the others of its block."""
+
+    @property
+    def score(self) -> float:
+        """What kernels are compared by, in nats per row: half what the likelihood says, half the error.
+
+        For a kernel that is right the two agree. For one that is wrong, held-out rows can mend the variance
+        later on, which the likelihood complains of, but not the mean.
+        """
+        return 0.5 * (self.log_likelihood - 0.5 * float(np.log(max(self.loo_error, np.finfo(float).tiny))))
 
 
 class StagedTraining(NamedTuple):
@@ -123,9 +130,9 @@ def train_in_stages(
     earlier = {name: _evidence(t, blocks) for name, t in second.items()}
     _report(say, "in question", earlier, blocks)
 
-    top = max(e.log_likelihood for e in earlier.values())
-    in_question = [name for name, e in earlier.items() if e.log_likelihood >= top - IN_QUESTION]
-    in_question = sorted(in_question, key=lambda name: -earlier[name].log_likelihood)[:MAX_IN_QUESTION]
+    by_score = sorted(earlier, key=lambda name: -earlier[name].score)
+    in_question = [n for n in by_score if earlier[n].score >= earlier[by_score[0]].score - IN_QUESTION]
+    in_question = in_question[:MAX_IN_QUESTION]
     refined = {name: stages.refine(second[name]) for name in in_question}
     best = in_question[0]
     if len(X) > np.prod(FINAL_BLOCKS):
@@ -134,7 +141,7 @@ def train_in_stages(
     else:  # the refined kernels have seen every row
         blocks = stages.draw(stages.metric(refined[best]), stages.final_blocks)
     later = {name: _evidence(t, blocks) for name, t in refined.items()}
-    choice = _best_kernel(later)
+    choice = max(later, key=lambda name: later[name].score)
     _report(say, f"{choice} chosen", later, blocks)
     trace = first.trace
     for training in (second[choice], refined[choice]):
@@ -217,13 +224,6 @@ class _Stages:
 def _evidence(training: Training, blocks: list[Block]) -> Evidence:
     last = training.trace[-1]
     return Evidence(last.log_marginal_likelihood / _n_rows(blocks), last.loo_error)
-
-
-def _best_kernel(evidence: dict[str, Evidence]) -> str:
-    """The most likely kernel; among those that are as likely, the one with the smallest error."""
-    top = max(e.log_likelihood for e in evidence.values())
-    tied = [name for name, e in evidence.items() if e.log_likelihood >= top - TIE]
-    return min(tied, key=lambda name: evidence[name].loo_error)
 
 
 def _report(

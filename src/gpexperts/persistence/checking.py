@@ -88,6 +88,7 @@ _RULES: dict[type, dict[str, Kind]] = {
         "nugget": lambda v: number(v) and 0.0 <= v < 1.0,
         "widen": lambda v: v in (None, "auto") or (number(v) and 0.0 < v < np.inf),
         "scale": lambda v: number(v) and 0.0 < v < np.inf,
+        "surprise": lambda v: number(v) and 0.0 <= v <= 1.0,
     },
     GRBCM: {"communication_size": lambda v: v is None or whole(1)(v)},
 }

@@ -29,7 +29,9 @@ def check_selection(model: Any) -> None:
             whole(1, M)(rule.n_selected)
             and number(rule.prune)
             and 0.0 <= rule.prune <= 1.0
-            and (rule.widen is None or (number(rule.widen) and 0.0 < rule.widen < np.inf)),
+            and (rule.widen is None or (number(rule.widen) and 0.0 < rule.widen < np.inf))
+            and (number(rule.scale) and 0.0 < rule.scale < np.inf)
+            and (number(rule.surprise) and 0.0 <= rule.surprise <= 1.0),
             "the rule of how many experts are asked is none",
         )
     if model._fitted_selector is None:
