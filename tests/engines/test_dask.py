@@ -28,7 +28,8 @@ from sklearn.model_selection import GridSearchCV
 import gpexperts
 from gpexperts import DistributedGPRegressor
 from gpexperts.cluster import experts, fitting
-from gpexperts.engines.dask import DaskEngine, balanced_batches, engine_for, in_order
+from gpexperts.engines.batches import balanced_batches, in_order
+from gpexperts.engines.dask import DaskEngine, engine_for
 from gpexperts.exceptions import ClusterError
 from gpexperts.selection import DNNSelector
 from gpexperts.selection.network import trained_network
