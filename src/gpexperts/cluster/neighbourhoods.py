@@ -124,7 +124,8 @@ def _nearest(block: Block, wanted: _Wanted) -> _Nearest:
     if k == 0:
         none = (len(wanted.centres), 0)
         return _Nearest(np.empty(none), np.empty((*none, X.shape[1])), np.empty((*none, y.shape[1])))
-    tree = cKDTree(X / wanted.scale)
+    # A tree that is asked a few hundred times pays for no more than a quick cut.
+    tree = cKDTree(X / wanted.scale, leafsize=64, balanced_tree=False, compact_nodes=False)
     distance, row = tree.query(wanted.centres / wanted.scale, k=np.arange(1, k + 1))
     return _Nearest(distance, X[row], y[row])
 
