@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpexperts.aggregation import AGGREGATORS, Aggregator
-from gpexperts.cluster.experts import ClusterExperts, factor_budget
+from gpexperts.cluster.experts import ClusterExperts
+from gpexperts.cluster.groups import factor_budget
 from gpexperts.cluster.inputs import Block, Table, combined, shares, stratified_sample, summary
 from gpexperts.cluster.neighbourhoods import Neighbourhoods
 from gpexperts.cluster.shuffle import (
