@@ -21,6 +21,7 @@ from gpexperts.calibration import HELD_OUT, draw_held_out, kept_labels
 from gpexperts.engines import Engine, Held
 from gpexperts.engines.traffic import Travelled
 from gpexperts.exceptions import ConstantTargetWarning
+from gpexperts.experts.blocks import BlockDrawer, sample_blocks
 from gpexperts.experts.checkpoint import Checkpoint
 from gpexperts.experts.kernels import Covariance, candidate_kernels, covariance_of
 from gpexperts.experts.local import Experts
@@ -256,6 +257,7 @@ class Fitting(Asking):
         y: np.ndarray,
         engine: Engine,
         streams: Streams,
+        draw: BlockDrawer = sample_blocks,
     ) -> Covariance:
         """Train on small blocks from every region: the cost does not grow with the rows."""
         listeners().start("training on small blocks")
@@ -271,6 +273,7 @@ class Fitting(Asking):
                 on_step=self._report_step,
                 say=lambda message: listeners().say(1, message),
                 checkpoint=streams.checkpoint,
+                draw=draw,
             )
         self.choices_["kernel"] = staged.choice
         self.choices_["training"] = staged.evidence
@@ -285,11 +288,12 @@ class Fitting(Asking):
         y: np.ndarray,
         engine: Engine,
         streams: Streams,
+        draw: BlockDrawer = sample_blocks,
     ) -> Covariance:
         """The paper's joint training on every part; blocks choose the kernel if it is to be chosen."""
         covariance = covariance_of(next(iter(candidates.values())))
         if len(candidates) > 1 and self._trainable:
-            covariance = self._train_on_blocks(candidates, X, y, engine, streams)
+            covariance = self._train_on_blocks(candidates, X, y, engine, streams, draw)
         listeners().start("training on every part")
         with engine.counting(self.travelled_, "training"):
             training = maximise_likelihood(

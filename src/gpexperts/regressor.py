@@ -11,7 +11,8 @@ import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from gpexperts.engines.dask import DaskEngine, is_collection
+from gpexperts.engines.clients import is_collection
+from gpexperts.engines.dask import DaskEngine
 from gpexperts.experts.local import Experts
 from gpexperts.explanation import Explanation
 from gpexperts.fitting import Fitting

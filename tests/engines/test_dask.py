@@ -27,9 +27,12 @@ from sklearn.model_selection import GridSearchCV
 
 import gpexperts
 from gpexperts import DistributedGPRegressor
-from gpexperts.cluster import experts, fitting
-from gpexperts.engines.dask import DaskEngine, balanced_batches, engine_for, in_order
+from gpexperts.cluster import fitting, groups
+from gpexperts.cluster.neighbourhoods import Neighbourhoods
+from gpexperts.engines.batches import balanced_batches, in_order
+from gpexperts.engines.dask import DaskEngine, engine_for
 from gpexperts.exceptions import ClusterError
+from gpexperts.experts import staged
 from gpexperts.selection import DNNSelector
 from gpexperts.selection.network import trained_network
 
@@ -302,6 +305,45 @@ def test_shuffled_parts_are_trained_where_they_are(client, data, small_samples) 
     )
 
 
+WAVES = 60
+"""In twice as many rows of a sample: too thin to see them."""
+
+
+@pytest.fixture
+def fine_structure(monkeypatch) -> tuple[da.Array, da.Array]:
+    for name in ("FIRST_BLOCKS", "CHOICE_BLOCKS", "FINAL_BLOCKS", "NOISE_BLOCKS"):
+        monkeypatch.setattr(staged, name, (2, 50))
+    monkeypatch.setattr(staged, "EXACT", 0)
+    monkeypatch.setattr(fitting, "SAMPLE_ROWS", 2 * WAVES)
+    monkeypatch.setattr(fitting, "WHOLE_ROWS", 100)
+    monkeypatch.setattr(fitting, "GROUP_ROWS", 150)
+    rng = np.random.default_rng(0)
+    x = rng.uniform(0, 1, size=3000)
+    y = np.sin(2 * np.pi * WAVES * x) + 0.1 * rng.standard_normal(3000)
+    return da.from_array(x[:, None], chunks=(500, 1)), da.from_array(y, chunks=500)
+
+
+def test_fine_structure_is_learned_whoever_holds_the_rows(client, fine_structure) -> None:
+    X, y = fine_structure
+    settings = {"kernel": "rbf", "n_experts": 40, "n_selected": 2, "random_state": 0}
+    model = DistributedGPRegressor(**settings, engine=client).fit(X, y)
+    x = np.linspace(0.01, 0.99, 400)[:, None]
+    error = model.predict(x) - np.sin(2 * np.pi * WAVES * x[:, 0])
+    assert np.sqrt(np.mean(error**2)) < 0.1
+    with distributed.LocalCluster(
+        n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0"
+    ) as cluster:
+        again = DistributedGPRegressor(**settings, engine=cluster.scheduler_address).fit(X, y)
+        np.testing.assert_array_equal(again.kernel_.theta, model.kernel_.theta)
+        np.testing.assert_array_equal(again.predict(x), model.predict(x))
+
+
+def test_nothing_is_drawn_where_nothing_is_trained(client, fine_structure, monkeypatch) -> None:
+    monkeypatch.setattr(Neighbourhoods, "__call__", None)
+    model = fixed(kernel="rbf", n_selected=2, engine=client).fit(*fine_structure)
+    assert len(model.trace_) == 1
+
+
 @pytest.mark.parametrize("aggregation", ["npae", "grbcm"])
 def test_a_model_is_saved_in_batches_and_as_it_would_be_at_home(
     client, data, small_samples, aggregation, tmp_path, monkeypatch
@@ -312,7 +354,7 @@ def test_a_model_is_saved_in_batches_and_as_it_would_be_at_home(
     model.predict(X_new)
     model.to_local().save(tmp_path / "home.gpx")
     batch = 1600  # bytes: a hundred rows of two inputs
-    monkeypatch.setattr(experts, "SAVE_BYTES", batch)
+    monkeypatch.setattr(groups, "SAVE_BYTES", batch)
     gathered = []
     compute = DaskEngine.compute
     monkeypatch.setattr(

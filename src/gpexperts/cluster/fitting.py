@@ -1,8 +1,9 @@
 """`fit` for dask arrays and frames, whose rows never come to this process all at once.
 
-every block ─► means and deviations            the scale of all rows
-every block ─► a few rows ─► here              θ, and where space is cut into groups
-every block ─► split ─► one task per group     parts, and the experts on them
+every block ─► means and deviations              the scale of all rows
+every block ─► a few rows ─► here                places to train at, and where space is cut into groups
+every block ─► neighbours of some rows ─► here   θ
+every block ─► split ─► one task per group       parts, and the experts on them
 """
 
 from __future__ import annotations
@@ -13,8 +14,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpexperts.aggregation import AGGREGATORS, Aggregator
-from gpexperts.cluster.experts import ClusterExperts, factor_budget
+from gpexperts.cluster.experts import ClusterExperts
+from gpexperts.cluster.groups import factor_budget
 from gpexperts.cluster.inputs import Block, Table, combined, shares, stratified_sample, summary
+from gpexperts.cluster.neighbourhoods import Neighbourhoods
 from gpexperts.cluster.shuffle import (
     Cut,
     founded,
@@ -25,6 +28,7 @@ from gpexperts.cluster.shuffle import (
 )
 from gpexperts.engines import traffic
 from gpexperts.engines.dask import DaskEngine, HeldOnCluster
+from gpexperts.experts.blocks import BlockDrawer, sample_blocks
 from gpexperts.experts.kernels import candidate_kernels
 from gpexperts.experts.training import Block as TrainingBlock
 from gpexperts.partition.deal import communication_size, labels_are_given
@@ -37,7 +41,8 @@ if TYPE_CHECKING:
 __all__ = ["fit_collection"]
 
 SAMPLE_ROWS = 100_000
-"""Rows that come to this process, for θ and the cuts; of fewer than twice as many, half of them."""
+"""Rows that come to this process, for the cuts and as places to train at; of fewer than twice as many, half
+of them."""
 WHOLE_ROWS = 10_000
 """A collection of no more rows comes whole: less than one group of experts, it would meet in one task
 anyway, and here it gives the very model that its rows would give as NumPy arrays."""
@@ -45,6 +50,9 @@ GROUP_ROWS = 25_000
 """Rows of a group of experts. It must not depend on the number of workers, nor may the model."""
 MAX_GROUPS = 1000
 """Every block sends a piece to every group: beyond this many, groups grow instead of their number."""
+KEPT_SHARE = 0.1
+"""Blocks that take no more than this share of the workers' memory stay there while a model is fitted;
+larger ones are read again whenever they are needed."""
 
 
 def fit_collection(model: DistributedGPRegressor, X: Any, y: Any, engine: DaskEngine) -> None:
@@ -61,10 +69,9 @@ def fit_collection(model: DistributedGPRegressor, X: Any, y: Any, engine: DaskEn
         raise ValueError("Found array with 0 sample(s): every block of X is empty; fit needs rows.")
     comes_whole = n <= WHOLE_ROWS
     counts = shares(n if comes_whole else min(n // 2, SAMPLE_ROWS), lengths)
+    blocks = table.blocks if comes_whole else _kept_if_small(engine, table.blocks, summaries)
     with engine.counting(model.travelled_, "sample"):
-        X_sample, y_sample = stratified_sample(
-            engine, table.blocks, counts, _seeds(streams.sample, len(lengths))
-        )
+        X_sample, y_sample = stratified_sample(engine, blocks, counts, _seeds(streams.sample, len(lengths)))
     y_sample = y_sample[:, 0] if table.one_output else y_sample
     X_sample, y_sample = model._validated(_named(X_sample, table.names), y_sample)
     if comes_whole:
@@ -82,12 +89,15 @@ def fit_collection(model: DistributedGPRegressor, X: Any, y: Any, engine: DaskEn
     model._set_scales(x_scale, y_scale, constant, y_scale.shift)
     Z, t = model._x_scale.transform(X_sample), model._y_scale.transform(y_sample)
 
-    # θ, from the sample.
+    # θ, from the neighbours of some rows of the sample.
     teaches = model._varies if model._varies.any() else slice(None)
     candidates = candidate_kernels(model.kernel, Z, t[:, teaches])
+    draw: BlockDrawer = sample_blocks
+    if model._trainable:
+        draw = Neighbourhoods(engine, blocks, model._x_scale, model._y_scale, teaches)
     covariance, metric = None, np.ones(Z.shape[1])
     if model.training != "full":
-        covariance = model._train_on_blocks(candidates, Z, t[:, teaches], engine, streams)
+        covariance = model._train_on_blocks(candidates, Z, t[:, teaches], engine, streams, draw)
         metric = covariance.length_scale(Z.shape[1])
     partitioner, metric = model._partitioner(metric)
 
@@ -99,7 +109,7 @@ def fit_collection(model: DistributedGPRegressor, X: Any, y: Any, engine: DaskEn
         taken = shares(communication_size(aggregator, n, M), lengths)
         seeds = _seeds(streams.communication, len(lengths))
         left_out = list(zip(taken.tolist(), seeds.tolist(), strict=True))
-        X_shared, y_shared = stratified_sample(engine, table.blocks, taken, seeds)
+        X_shared, y_shared = stratified_sample(engine, blocks, taken, seeds)
         shared = model._x_scale.transform(X_shared), model._y_scale.transform(y_shared)
     cut = Cut.of_sample(
         Z / metric,
@@ -112,7 +122,7 @@ def fit_collection(model: DistributedGPRegressor, X: Any, y: Any, engine: DaskEn
     )
     listeners().start("bringing the rows of each expert together")
     with engine.counting(model.travelled_, "rows"):
-        groups = shuffled(engine, table.blocks, cut, M, partitioner, streams.partition, left_out)
+        groups = shuffled(engine, blocks, cut, M, partitioner, streams.partition, left_out)
         metas = engine.compute(
             [engine.task(f"group {g}", parts_meta, group) for g, group in enumerate(groups)]
         )
@@ -123,7 +133,8 @@ def fit_collection(model: DistributedGPRegressor, X: Any, y: Any, engine: DaskEn
 
     if covariance is None:
         held = _held_parts(engine, groups, firsts, shared, teaches)
-        covariance = model._train_on_parts(candidates, held, Z, t[:, teaches], engine, streams)
+        covariance = model._train_on_parts(candidates, held, Z, t[:, teaches], engine, streams, draw)
+    del blocks, draw  # every row is in its group now: what was kept of the blocks can go
     model._report_training(covariance)
     budget = factor_budget(engine, bytes_of(model.memory_budget), len(groups))
     kept = engine.persist(
@@ -149,6 +160,13 @@ def fit_collection(model: DistributedGPRegressor, X: Any, y: Any, engine: DaskEn
         travelled=model.travelled_,
     )
     model._ready(shared is not None)
+
+
+def _kept_if_small(engine: DaskEngine, blocks: list[Any], summaries: list[Any]) -> list[Any]:
+    """Keep the blocks on the workers, if that leaves room for all that follows."""
+    n_bytes = sum(8 * of_x.n * (len(of_x.mean) + len(of_y.mean)) for of_x, of_y in summaries)
+    room = (engine.worker_memory or 0) * len(engine.client.nthreads())
+    return engine.persist(blocks) if n_bytes <= KEPT_SHARE * room else blocks
 
 
 def _held_parts(

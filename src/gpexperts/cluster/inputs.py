@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils import check_array
 
-from gpexperts.engines.dask import DaskEngine, is_collection
+from gpexperts.engines.clients import is_collection
+from gpexperts.engines.dask import DaskEngine
 from gpexperts.standardize import Standardizer
 
 __all__ = [

@@ -15,7 +15,8 @@ import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
 from gpexperts.aggregation import AGGREGATORS, Aggregator
-from gpexperts.cluster.experts import ClusterExperts, factor_budget
+from gpexperts.cluster.experts import ClusterExperts
+from gpexperts.cluster.groups import factor_budget
 from gpexperts.cluster.inputs import Block, Sealed, checked_rows, combined, paired_blocks, shares, summary
 from gpexperts.cluster.shuffle import Parts, apportioned, cut_group, parts_meta, training_blocks
 from gpexperts.engines.dask import DaskEngine, HeldOnCluster

@@ -1,13 +1,14 @@
 """From blocks of rows to groups of experts.
 
 A sample says how space is cut into groups, each of some ten thousand rows. Every block is split along
-these cuts, what belongs to one group meets in one task, and there it is cut into the parts of its experts
-by the partitioner itself, on all of the group's rows.
+these cuts, what belongs to one group meets in one task, which serves a bundle of groups, and there it is
+cut into the parts of its experts by the partitioner itself, on all of the group's rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,7 +24,20 @@ from gpexperts.partition.base import Partitioner, centroids_of, compact
 from gpexperts.partition.random import RandomPartitioner
 from gpexperts.standardize import Standardizer
 
-__all__ = ["Cut", "Parts", "apportioned", "cut_group", "founded", "parts_meta", "shuffled", "training_blocks"]
+__all__ = [
+    "Cut",
+    "Parts",
+    "apportioned",
+    "bundles",
+    "cut_group",
+    "founded",
+    "labelled_sample",
+    "parts_meta",
+    "shuffled",
+    "training_blocks",
+]
+
+GROUPS_PER_BUNDLE = 10
 
 
 class Parts(NamedTuple):
@@ -77,23 +91,61 @@ class Cut(NamedTuple):
         return np.asarray(group)
 
 
-def _split(block: Block, cut: Cut, seed: int, left_out: tuple[int, int]) -> list[Block]:
-    """A block's rows by group; `left_out` are the number and seed of the rows that all experts share."""
+class _Piece(NamedTuple):
+    """What a block has of a bundle of groups, sorted by group."""
+
+    X: np.ndarray
+    y: np.ndarray
+    ends: np.ndarray
+    """(number of groups + 1,) where the rows of each begin, and the last ones end."""
+
+    def of(self, g: int) -> Block:
+        """The rows of the bundle's g-th group."""
+        rows = slice(self.ends[g], self.ends[g + 1])
+        return self.X[rows], self.y[rows]
+
+
+def _split(block: Block, cut: Cut, seed: int, left_out: tuple[int, int], borders: np.ndarray) -> list[_Piece]:
+    """A block's rows by bundle of groups; `left_out` are the number and seed of rows that all experts share.
+
+    Bundle b is of the groups ``borders[b]`` to ``borders[b + 1] − 1``.
+    """
     X, y = cut.x_scale.transform(block[0]), cut.y_scale.transform(block[1])
     if left_out[0]:
         kept = np.ones(len(X), dtype=bool)
         kept[chosen_rows(len(X), *left_out)] = False
         X, y = X[kept], y[kept]
     group = cut.route(X, seed)
-    return [(X[rows], y[rows]) for rows in (np.flatnonzero(group == g) for g in range(cut.n_groups))]
+    order = np.argsort(group, kind="stable")
+    ends = np.searchsorted(group[order], np.arange(cut.n_groups + 1))
+    pieces = []
+    for a, b in pairwise(borders.tolist()):
+        rows = order[ends[a] : ends[b]]
+        pieces.append(_Piece(X[rows], y[rows], ends[a : b + 1] - ends[a]))
+    return pieces
 
 
-def _lengths(split: list[Block]) -> np.ndarray:
-    return np.array([len(X) for X, _ in split])
+def _lengths(split: list[_Piece]) -> np.ndarray:
+    """Rows of every group, (G,)."""
+    return np.concatenate([np.diff(piece.ends) for piece in split])
 
 
-def _one(split: list[Block], g: int) -> Block:
-    return split[g]
+def _one(several: list[Any], k: int) -> Any:
+    return several[k]
+
+
+def _cut_bundle(
+    pieces: Sequence[_Piece],
+    counts: list[int],
+    partitioner: Partitioner,
+    metric: np.ndarray,
+    seeds: list[int],
+) -> list[Parts | None]:
+    """Bring the rows of a bundle of groups together and cut each group; one that gets no part has no row."""
+    return [
+        cut_group([piece.of(g) for piece in pieces], count, partitioner, metric, seed) if count else None
+        for g, (count, seed) in enumerate(zip(counts, seeds, strict=True))
+    ]
 
 
 def cut_group(
@@ -134,24 +186,32 @@ def shuffled(
 ) -> list[Any]:
     """Bring the rows of every group together; returns Delayed `Parts`, kept on the workers."""
     seeds = random_state.randint(np.iinfo(np.int32).max, size=(len(blocks) + cut.n_groups))
+    borders = bundles(cut.n_groups, engine.n_workers)
     splits = engine.persist(
         [
-            engine.task(f"split of block {b}", _split, block, cut, int(seeds[b]), left_out[b])
+            engine.task(f"split of block {b}", _split, block, cut, int(seeds[b]), left_out[b], borders)
             for b, block in enumerate(blocks)
         ]
     )
     sizes = np.sum(engine.compute([engine.task("sizes", _lengths, split) for split in splits]), axis=0)
+    counts, seeds = apportioned(n_experts, sizes), seeds[len(blocks) :]
     groups = []
-    for g, n_parts in enumerate(apportioned(n_experts, sizes)):
-        if n_parts:
-            pieces = [engine.task(f"rows of group {g}", _one, split, g) for split in splits]
-            seed = int(seeds[len(blocks) + g])
-            groups.append(
-                engine.task(
-                    f"parts of group {g}", cut_group, pieces, int(n_parts), partitioner, cut.metric, seed
-                )
-            )
+    for k, (a, b) in enumerate(pairwise(borders.tolist())):
+        pieces = [engine.task(f"rows of groups {a}..{b - 1}", _one, split, k) for split in splits]
+        wanted = counts[a:b].tolist(), partitioner, cut.metric, seeds[a:b].tolist()
+        bundle = engine.task(f"parts of groups {a}..{b - 1}", _cut_bundle, pieces, *wanted)
+        groups += [engine.task(f"parts of group {g}", _one, bundle, g - a) for g in range(a, b) if counts[g]]
     return engine.persist(groups)
+
+
+def bundles(n_groups: int, n_workers: int) -> np.ndarray:
+    """Borders of the bundles in which groups are brought together.
+
+    Every block sends a piece to every bundle, so that few bundles are few tasks; there is one for each
+    worker, while there are groups. Neither the groups nor their rows depend on it.
+    """
+    n_bundles = min(n_groups, max(-(-n_groups // GROUPS_PER_BUNDLE), n_workers))
+    return np.linspace(0, n_groups, n_bundles + 1).astype(np.int64)
 
 
 def parts_meta(parts: Parts) -> tuple[np.ndarray, np.ndarray]:

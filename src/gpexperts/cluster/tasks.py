@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gpexperts.experts.kernels import Covariance
-from gpexperts.experts.local import Answer, Experts
+from gpexperts.experts.local import Answer, Experts, pair_covariance
 from gpexperts.moments import ExpertMoments
 from gpexperts.prediction import Said, collected, posterior_variance
 from gpexperts.queries import queries_by_expert, queries_by_pair
@@ -159,7 +159,7 @@ def covary(
             continue
         queries = mine[pair.query]
         a, b = table[pair.i], table[pair.j]
-        values = np.einsum("nm,nm->n", a.of(queries) @ experts.covariance(a.X, b.X), b.of(queries))
+        values = pair_covariance(experts.covariance, a.X, b.X, a.of(queries), b.of(queries))
         entries.append(Covariances(queries, pair.column_i, pair.column_j, values))
     travelled = sum(w.X.nbytes + w.q.nbytes for parcel in parcels for w in parcel.values())
     return Covariances(*(np.concatenate(column) for column in zip(*entries, strict=True))), travelled

@@ -9,30 +9,35 @@ from __future__ import annotations
 
 import asyncio
 import re
-import sys
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError, Future
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext
 from typing import Any
-
-import numpy as np
 
 from gpexperts.engines import traffic
 from gpexperts.engines.base import Engine, Held, Item, Result
-from gpexperts.engines.threads import blas_threads, usable_workers
+from gpexperts.engines.batches import balanced_batches, in_order
+from gpexperts.engines.clients import (
+    address_of,
+    bytes_sent,
+    client_at,
+    distributed,
+    has_workers,
+    is_client,
+    is_collection,
+)
 from gpexperts.engines.traffic import Travelled
-from gpexperts.exceptions import ClusterError, MissingExtraError
+from gpexperts.engines.worker import map_all, map_with, worked
+from gpexperts.exceptions import ClusterError
 
-__all__ = ["DaskEngine", "HeldOnCluster", "engine_for", "is_collection", "portable"]
+__all__ = ["DaskEngine", "HeldOnCluster", "engine_for", "portable"]
 
 TASKS_PER_SLOT = 1
 """Tasks of one step for every thread of a worker. The cost of a block is known beforehand, so that one
 batch per thread is even; each further task costs a step a few milliseconds."""
 _POLL = 1.0
-_clients: dict[str, Any] = {}
-"""Clients this module opened, by address, so that each address is connected to once."""
 
 
 class DaskEngine(Engine):
@@ -63,38 +68,8 @@ class DaskEngine(Engine):
 
     @property
     def client(self) -> Any:
-        """The client to talk to: the current one, one that was opened before, or a new one."""
-        distributed = _distributed()
-        with suppress(ValueError):
-            current = distributed.Client.current()
-            if self.address is None or self.address == _address(current):
-                return current
-        if self.address is not None:
-            client = _clients.get(self.address)
-            if client is None or client.status != "running":
-                try:
-                    client = distributed.Client(
-                        **{"scheduler_file" if self.address.endswith(".json") else "address": self.address},
-                        set_as_default=False,
-                        timeout=self.patience,
-                    )
-                except OSError as error:
-                    raise ClusterError(
-                        f"No Dask scheduler answers at {self.address} within {self.patience:g} s. "
-                        "Start one with `dask scheduler`, or correct the address."
-                    ) from error
-                _clients[self.address] = client
-            return client
-        cluster = distributed.LocalCluster(
-            n_workers=usable_workers(None), threads_per_worker=1, dashboard_address=":0"
-        )
-        client = distributed.Client(cluster)
-        print(
-            f"[gpexperts] engine='dask' found no current Dask client: started a LocalCluster of "
-            f"{len(cluster.workers)} workers at {cluster.scheduler_address}.",
-            file=sys.stderr,
-        )
-        return client
+        """The client to talk to."""
+        return client_at(self.address, self.patience)
 
     @property
     def n_workers(self) -> int:
@@ -121,14 +96,12 @@ class DaskEngine(Engine):
 
         where = {"workers": at, "allow_other_workers": True}
         with nullcontext() if at is None else annotate(**where):
-            return delayed(_on_one_blas_thread)(
-                function, *arguments, dask_key_name=f"gpexperts {name}-{uuid.uuid4().hex}"
-            )
+            return delayed(worked)(function, *arguments, dask_key_name=f"gpexperts {name}-{uuid.uuid4().hex}")
 
     def places(self, kept: Sequence[Any]) -> list[list[str]]:
         """The workers that hold each of some kept results now, once all are there."""
         client = self.client
-        futures = [_distributed().client.futures_of(result)[0] for result in kept]
+        futures = [distributed().client.futures_of(result)[0] for result in kept]
         with client.as_current():
             self._await(client, futures, fetch=False)
             held = client.who_has(futures)
@@ -136,7 +109,7 @@ class DaskEngine(Engine):
 
     def futures_in(self, *collections: Any) -> list[Any]:
         """What collections hold on a cluster already."""
-        return [f for c in collections if is_collection(c) for f in _distributed().client.futures_of(c)]
+        return [f for c in collections if is_collection(c) for f in distributed().client.futures_of(c)]
 
     def persist(self, tasks: Sequence[Any]) -> list[Any]:
         """Do the work and keep the results on the workers; returns Delayed that stand for them."""
@@ -164,7 +137,7 @@ class DaskEngine(Engine):
         """Wait until all is done and fetch the results, in one go: a step pays for one change of thread."""
 
         async def waiting() -> Any:
-            await _distributed().wait(futures)
+            await distributed().wait(futures)
             for future in futures:
                 if future.status == "error":
                     await future  # raises it
@@ -191,7 +164,7 @@ class DaskEngine(Engine):
             pending = [future for future in futures if not future.done()]
             if len(futures) - len(pending) > n_done:
                 n_done, progress = len(futures) - len(pending), now
-            if _has_workers(client):
+            if has_workers(client):
                 worker_seen = now
             elif now - worker_seen > self.patience:
                 raise ClusterError(
@@ -206,8 +179,7 @@ class DaskEngine(Engine):
 
     def _explained(self, error: BaseException, futures: list[Any]) -> BaseException:
         """The error in words of this library, where it is not the work itself that raised it."""
-        distributed = _distributed()
-        if isinstance(error, distributed.KilledWorker):
+        if isinstance(error, distributed().KilledWorker):
             failure = ClusterError(
                 f"The work {_names([error.task])} ended {error.allowed_failures + 1} workers in a row. "
                 "If they ran out of memory, give workers more or choose a smaller expert_size; their logs "
@@ -230,11 +202,11 @@ class DaskEngine(Engine):
             return
         client = self.client
         with traffic.counting(travelled, stage):
-            before = _bytes_sent(client)
+            before = bytes_sent(client)
             try:
                 yield
             finally:
-                traffic.count(sent=max(0, _bytes_sent(client) - before))
+                traffic.count(sent=max(0, bytes_sent(client) - before))
 
     # ---------------------------------------------------------------------------------- contract
 
@@ -247,7 +219,7 @@ class DaskEngine(Engine):
         costs = [1.0] * len(items) if costs is None else costs
         batches = balanced_batches(costs, TASKS_PER_SLOT * self.n_workers)
         tasks = [
-            self.task(f"items {min(batch)}..{max(batch)}", _map_all, function, [items[i] for i in batch])
+            self.task(f"items {min(batch)}..{max(batch)}", map_all, function, [items[i] for i in batch])
             for batch in batches
         ]
         return in_order(batches, self.compute(tasks))
@@ -298,7 +270,7 @@ class HeldOnCluster(Held[Item]):
         tasks = [
             self._engine.task(
                 f"likelihood of blocks {min(batch)}..{max(batch)}",
-                _map_with,
+                map_with,
                 function,
                 items,
                 argument,
@@ -309,56 +281,9 @@ class HeldOnCluster(Held[Item]):
         return in_order(self._batches, self._engine.compute(tasks))
 
 
-def balanced_batches(costs: Sequence[float], n_batches: int) -> list[list[int]]:
-    """Deal positions to at most `n_batches` batches of about equal cost, none of them empty."""
-    n_batches = min(n_batches, len(costs))
-    batches: list[list[int]] = [[] for _ in range(n_batches)]
-    load = np.zeros(n_batches)
-    for position in np.argsort(-np.asarray(costs, dtype=float), kind="stable"):
-        lightest = int(np.argmin(load))
-        batches[lightest].append(int(position))
-        load[lightest] += max(costs[position], 1e-300)
-    return [sorted(batch) for batch in batches]
-
-
-def in_order(batches: Sequence[Sequence[int]], results: Sequence[Sequence[Result]]) -> list[Result]:
-    """Undo `balanced_batches`: one result per position."""
-    placed = {
-        position: result
-        for batch, values in zip(batches, results, strict=True)
-        for position, result in zip(batch, values, strict=True)
-    }
-    return [placed[position] for position in range(len(placed))]
-
-
-def _on_one_blas_thread(function: Callable[..., Result], *arguments: Any) -> Result:
-    with blas_threads(1):
-        return function(*arguments)
-
-
-def _map_all(function: Callable[[Item], Result], items: list[Item]) -> list[Result]:
-    return [function(item) for item in items]
-
-
-def _map_with(function: Callable[[Item, Any], Result], items: list[Item], argument: Any) -> list[Result]:
-    return [function(item, argument) for item in items]
-
-
-# ----------------------------------------------------------------------------------- finding clients
-
-
 def portable(engine: Any) -> Any:
     """Return what can stand for `engine` in an estimator's parameters: a Client cannot be copied."""
-    if type(engine).__module__.partition(".")[0] == "distributed" and hasattr(engine, "scheduler"):
-        address = _address(engine)
-        _clients[address] = engine
-        return DaskEngine(address)
-    return engine
-
-
-def is_collection(X: Any) -> bool:
-    """Whether X is a dask array or frame; does not import dask."""
-    return type(X).__module__.partition(".")[0] == "dask"
+    return DaskEngine(address_of(engine)) if is_client(engine) else engine
 
 
 def engine_for(setting: Any) -> DaskEngine:
@@ -373,35 +298,11 @@ def engine_for(setting: Any) -> DaskEngine:
     )
 
 
-def _distributed() -> Any:
-    try:
-        import distributed
-    except ImportError as error:
-        raise MissingExtraError("engine='dask'", "dask") from error
-    return distributed
-
-
 def _large_graphs() -> Any:
     """Rows that come from this process are part of their tasks, so that Dask can bring them again."""
     import dask
 
     return dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"})
-
-
-def _address(client: Any) -> str:
-    return str(client.scheduler.address)
-
-
-def _bytes_sent(client: Any) -> int:
-    """Bytes that this client has sent to its scheduler so far: tasks, and the arguments in them."""
-    return int(getattr(client.scheduler_comm, "byte_count", 0))
-
-
-def _has_workers(client: Any) -> bool:
-    try:
-        return bool(client.nthreads())
-    except (OSError, RuntimeError):  # the scheduler is away
-        return False
 
 
 def _names(work: Sequence[Any]) -> str:

@@ -7,12 +7,17 @@ region, and a random subset of rows sees no fine structure.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from gpexperts.experts.training import Block
 from gpexperts.partition.balanced import BalancedPartitioner
 
-__all__ = ["sample_blocks"]
+__all__ = ["BlockDrawer", "regions", "sample_blocks"]
+
+BlockDrawer = Callable[..., list[Block]]
+"""Draws blocks as `sample_blocks` does, with its arguments; where rows are far away, in another way."""
 
 
 def sample_blocks(
@@ -44,12 +49,17 @@ def sample_blocks(
     """
     n_blocks = max(1, min(n_blocks, -(-len(X) // block_size)))
     Z = X / scale
-    labels = BalancedPartitioner().partition(Z, n_blocks, random_state)
     blocks = []
-    for rows in np.split(np.argsort(labels, kind="stable"), np.cumsum(np.bincount(labels))[:-1]):
+    for rows in regions(Z, n_blocks, random_state):
         if len(rows) > block_size:
             centre = Z[rows[random_state.randint(len(rows))]]
             distance = ((Z[rows] - centre) ** 2).sum(axis=1)
             rows = rows[np.argpartition(distance, block_size)[:block_size]]
         blocks.append(Block(X[rows], y[rows]))
     return blocks
+
+
+def regions(Z: np.ndarray, n_regions: int, random_state: np.random.RandomState) -> list[np.ndarray]:
+    """Cut the rows of Z (n, d) into regions of equal size; returns the rows of each."""
+    labels = BalancedPartitioner().partition(Z, n_regions, random_state)
+    return np.split(np.argsort(labels, kind="stable"), np.cumsum(np.bincount(labels))[:-1])

@@ -24,7 +24,7 @@ from gpexperts.engines.threads import blas_threads
 from gpexperts.experts.kernels import Covariance
 from gpexperts.experts.linalg import InverseFactor, factorise
 
-__all__ = ["Answer", "Experts"]
+__all__ = ["Answer", "Experts", "pair_covariance"]
 
 _LOCALITY = 4
 """Rows tell of their surroundings in proportion to this power of their correlation with the query."""
@@ -254,8 +254,13 @@ class Experts:
 
     def pair_covariance(self, i: int, j: int, q_i: np.ndarray, q_j: np.ndarray) -> np.ndarray:
         """R_ij = q_iᵀ k(X_i, X_j) q_j for a batch of queries, shape (n,), i ≠ j."""
-        X_i, X_j = self.rows(i)[0], self.rows(j)[0]
-        if self.covariance.vanishes(X_i, X_j):
-            return np.zeros(len(q_i))
-        cross = self.covariance(X_i, X_j)
-        return np.einsum("nm,nm->n", q_i @ cross, q_j)
+        return pair_covariance(self.covariance, self.rows(i)[0], self.rows(j)[0], q_i, q_j)
+
+
+def pair_covariance(
+    covariance: Covariance, X_i: np.ndarray, X_j: np.ndarray, q_i: np.ndarray, q_j: np.ndarray
+) -> np.ndarray:
+    """R_ij of two experts with rows X_i (m_i, d) and X_j (m_j, d), shape (n,)."""
+    if covariance.vanishes(X_i, X_j):
+        return np.zeros(len(q_i))
+    return np.einsum("nm,nm->n", q_i @ covariance(X_i, X_j), q_j)

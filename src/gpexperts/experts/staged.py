@@ -20,7 +20,7 @@ from sklearn.base import clone
 from sklearn.gaussian_process.kernels import Kernel
 
 from gpexperts.engines.base import Engine
-from gpexperts.experts.blocks import sample_blocks
+from gpexperts.experts.blocks import BlockDrawer, sample_blocks
 from gpexperts.experts.checkpoint import Checkpoint
 from gpexperts.experts.kernels import Covariance, covariance_of
 from gpexperts.experts.training import Block, TraceRow, Training, maximise_likelihood
@@ -89,6 +89,7 @@ def train_in_stages(
     on_step: Callable[[TraceRow], None] | None = None,
     say: Callable[[str], None] = lambda message: None,
     checkpoint: Checkpoint | None = None,
+    draw: BlockDrawer = sample_blocks,
 ) -> StagedTraining:
     """Choose among kernels and train the chosen one, on blocks.
 
@@ -108,8 +109,10 @@ def train_in_stages(
         For progress reports.
     checkpoint : Checkpoint, optional
         Keeps every step, and knows those of a former attempt.
+    draw : callable
+        Draws blocks of X and y, or of the rows elsewhere of which these are a sample.
     """
-    stages = _Stages(X, y, engine, random_state, on_step, say, checkpoint)
+    stages = _Stages(X, y, engine, random_state, on_step, say, checkpoint, draw)
     choice, start = next(iter(candidates.items()))
     no_metric = np.ones(X.shape[1])
     if not trainable or start.n_dims == 0:
@@ -166,6 +169,7 @@ class _Stages:
     on_step: Callable[[TraceRow], None] | None
     say: Callable[[str], None]
     checkpoint: Checkpoint | None
+    draw_blocks: BlockDrawer
 
     @property
     def final_blocks(self) -> tuple[int, int]:
@@ -176,7 +180,7 @@ class _Stages:
 
     def draw(self, scale: np.ndarray, number_and_size: tuple[int, int]) -> list[Block]:
         n_blocks, block_size = number_and_size
-        return sample_blocks(
+        return self.draw_blocks(
             self.X, self.y, scale, n_blocks=n_blocks, block_size=block_size, random_state=self.random_state
         )
 

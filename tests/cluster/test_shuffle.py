@@ -1,0 +1,19 @@
+"""From blocks of rows to groups of experts."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpexperts.cluster.shuffle import GROUPS_PER_BUNDLE, bundles
+
+
+@given(st.integers(1, 2000), st.integers(1, 5000))
+def test_bundles_hold_every_group_once_and_busy_every_worker(n_groups: int, n_workers: int) -> None:
+    borders = bundles(n_groups, n_workers)
+    sizes = np.diff(borders)
+    assert borders[0] == 0
+    assert borders[-1] == n_groups
+    assert 1 <= sizes.min() <= sizes.max() <= GROUPS_PER_BUNDLE
+    assert len(sizes) >= min(n_groups, n_workers)
