@@ -37,6 +37,7 @@ class ClusterExperts(Groups):
         communication: bool = False,
         prune: float = 0.0,
         variance: bool = True,
+        surprise: bool = False,
     ) -> ExpertMoments:
         """As :func:`gpexperts.prediction.gather_moments`, on the cluster."""
         queries = self.engine.task("queries", _both, X, index)
@@ -49,6 +50,7 @@ class ClusterExperts(Groups):
             communication=communication,
             prune=prune,
             variance=variance,
+            surprise=surprise,
         )
         try:
             with self.engine.counting(self.travelled, "prediction"):
@@ -97,6 +99,7 @@ class ClusterExperts(Groups):
         communication: bool,
         prune: float,
         variance: bool = True,
+        surprise: bool = False,
     ) -> Any:
         """The work that turns queries and their index into a `Gathered`.
 
@@ -108,7 +111,7 @@ class ClusterExperts(Groups):
             Experts that may be asked.
         pairs : set of (int, int) or None
             Groups (g, h), g ≤ h, of which experts may be asked together; None where R is not wanted.
-        communication, prune, variance
+        communication, prune, variance, surprise
             As in :func:`gpexperts.prediction.gather_moments`.
         """
         task = self.engine.task
@@ -118,7 +121,7 @@ class ClusterExperts(Groups):
         replies = {
             g: task(
                 f"answers of {name[g]}", tasks.ask, self.groups[g], X, index, variance, pairs is not None,
-                at=places[g] if self.private else None,
+                surprise, at=places[g] if self.private else None,
             )
             for g in involved
         }  # fmt: skip

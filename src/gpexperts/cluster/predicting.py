@@ -86,6 +86,7 @@ def predict_collection(
             pairs=pairs,
             communication=aggregator.needs_communication,
             prune=rule.prune,
+            surprise=aggregator.needs_surprise,
         )
         answer = engine.task(f"predictions {b}", _combined, gathered, plan)
         n = lengths[b] if lengths is not None else np.nan

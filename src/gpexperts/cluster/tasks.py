@@ -82,18 +82,22 @@ class Covariances(NamedTuple):
     value: np.ndarray
 
 
-def ask(experts: Experts, X: np.ndarray, index: np.ndarray, variance: bool, weights: bool) -> Reply:
+def ask(
+    experts: Experts, X: np.ndarray, index: np.ndarray, variance: bool, weights: bool, surprise: bool
+) -> Reply:
     """Let the experts of a group answer those queries of a batch that ask them."""
     said: list[Said] = []
     table: WeightTable = {}
     for group in queries_by_expert(_own(experts, index)):
-        answer = experts.answer(group.expert, X[group.query], variance=variance, weights=weights)
-        said.append(Said(group.query, group.column, answer.mean, answer.explained))
+        answer = experts.answer(
+            group.expert, X[group.query], variance=variance, weights=weights, surprise=surprise
+        )
+        said.append(Said(group.query, group.column, answer.mean, answer.explained, answer.surprise))
         if answer.weights is not None:
             rows = experts.rows(group.expert)[0]
             table[experts.first + group.expert] = Weights(rows, group.query, answer.weights)
     jitter = {experts.first + i: jitter for i, jitter in experts.jitter.items()}
-    return Reply(_joined(said, experts.n_outputs, variance), table, jitter)
+    return Reply(_joined(said, experts.n_outputs), table, jitter)
 
 
 def ask_communication(experts: Experts, X: np.ndarray) -> Answer:
@@ -189,10 +193,15 @@ def _own(experts: Experts, index: np.ndarray) -> np.ndarray:
     return np.where((own >= 0) & (own < experts.n_experts), own, -1)
 
 
-def _joined(said: list[Said], n_outputs: int, variance: bool) -> Said:
+def _joined(said: list[Said], n_outputs: int) -> Said:
     if not said:
         none = np.empty(0, dtype=np.int64)
-        return Said(none, none, np.empty((0, n_outputs)), np.empty(0) if variance else None)
+        return Said(none, none, np.empty((0, n_outputs)), None, None)
     query, column, mean = (np.concatenate(arrays) for arrays in zip(*(s[:3] for s in said), strict=True))
-    explained = np.concatenate([s.explained for s in said if s.explained is not None]) if variance else None
-    return Said(query, column, mean, explained)
+    return Said(query, column, mean, _whole([s.explained for s in said]), _whole([s.surprise for s in said]))
+
+
+def _whole(arrays: list[np.ndarray | None]) -> np.ndarray | None:
+    """All of them in one, or None where nobody asked for them."""
+    there = [a for a in arrays if a is not None]
+    return np.concatenate(there) if there else None
