@@ -121,7 +121,7 @@ class AggregatorContract:
     def padding_changes_nothing(rule: Aggregator, moments: ExpertMoments) -> None:
         plain, wider = rule.combine(moments), rule.combine(padded(moments))
         np.testing.assert_allclose(wider.mean, plain.mean, rtol=1e-12)
-        np.testing.assert_allclose(wider.var, plain.var, rtol=1e-12)
+        np.testing.assert_allclose(wider.observation_var(0.1), plain.observation_var(0.1), rtol=1e-12)
 
     @staticmethod
     def a_query_stands_for_itself(rule: Aggregator, moments: ExpertMoments) -> None:
@@ -129,14 +129,15 @@ class AggregatorContract:
         for q in range(len(moments.index)):
             alone = rule.combine(rows_of(moments, slice(q, q + 1)))
             np.testing.assert_allclose(alone.mean[0], together.mean[q], rtol=1e-10, atol=1e-13)
-            np.testing.assert_allclose(alone.var[0], together.var[q], rtol=1e-10)
+            observed = alone.observation_var(0.1)[0], together.observation_var(0.1)[q]
+            np.testing.assert_allclose(*observed, rtol=1e-10)
 
     @staticmethod
     def the_order_of_experts_does_not_matter(rule: Aggregator, moments: ExpertMoments) -> None:
         order = np.random.default_rng(0).permutation(moments.index.shape[1])
         plain, shuffled = rule.combine(moments), rule.combine(columns_of(moments, order))
         np.testing.assert_allclose(shuffled.mean, plain.mean, rtol=1e-8, atol=1e-10)
-        np.testing.assert_allclose(shuffled.var, plain.var, rtol=1e-8)
+        np.testing.assert_allclose(shuffled.observation_var(0.1), plain.observation_var(0.1), rtol=1e-8)
         np.testing.assert_allclose(shuffled.weight, plain.weight[:, order], rtol=1e-6, atol=1e-8)
 
     @staticmethod
@@ -204,6 +205,7 @@ def random_moments(seed: int, n: int = 6, K: int = 4, p: int = 2) -> ExpertMomen
         # What an enhanced expert knows more than the communication expert cannot be made up here:
         # GRBCM's v_c is taken between the experts' variances and the prior.
         communication_var=np.maximum(v_c, var.max(axis=1)),
+        surprise=rng.uniform(0.2, 3.0, size=(n, K, p)),
     )
 
 
@@ -219,6 +221,7 @@ def padded(moments: ExpertMoments) -> ExpertMoments:
         np.pad(m.covariance, ((0, 0), (0, 1), (0, 1))),
         m.communication_mean,
         m.communication_var,
+        np.pad(m.surprise, ((0, 0), (0, 1), (0, 0)), constant_values=1.0),
     )
 
 
@@ -237,4 +240,5 @@ def columns_of(moments: ExpertMoments, order: np.ndarray) -> ExpertMoments:
         m.covariance[:, order][:, :, order],
         m.communication_mean,
         m.communication_var,
+        m.surprise[:, order],
     )

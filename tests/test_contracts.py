@@ -12,7 +12,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.naive_bayes import GaussianNB
 
 from gpexperts import engines
-from gpexperts.aggregation import AGGREGATORS
+from gpexperts.aggregation import AGGREGATORS, NPAE
 from gpexperts.engines import Engine
 from gpexperts.partition import PARTITIONERS, KMeansPartitioner
 from gpexperts.selection import (
@@ -28,6 +28,7 @@ from tests.problems import local_gps, random_problem
 
 # Beside the registered members: settings of theirs that take another path.
 MORE_PARTITIONERS = {"kmeans by mini-batches": KMeansPartitioner(max_rows=10)}
+MORE_AGGREGATORS = {"npae, corrected": NPAE(widen=4.0, scale=1.3, surprise=1.0)}
 MORE_SELECTORS = {
     "knn manhattan": KNNSelector("manhattan"),
     "knn minkowski": KNNSelector("minkowski", p=4),
@@ -87,9 +88,10 @@ def test_selector(name: str, case: str, view: ExpertsView) -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("case", cases(contracts.AggregatorContract))
-@pytest.mark.parametrize("name", AGGREGATORS)
+@pytest.mark.parametrize("name", [*AGGREGATORS, *MORE_AGGREGATORS])
 def test_aggregator(name: str, case: str, seed: int) -> None:
-    run(contracts.AggregatorContract, case, AGGREGATORS[name](), contracts.random_moments(seed))
+    member = MORE_AGGREGATORS.get(name) or AGGREGATORS[name]()
+    run(contracts.AggregatorContract, case, member, contracts.random_moments(seed))
 
 
 def _engines() -> list[Engine]:

@@ -28,13 +28,13 @@ class ExpertMoments:
     covariance: np.ndarray | None = None
     """(n, K, K) covariance of the experts' means, noise included (NPAE's R); 0 in padded columns.
     None unless the rule asks for it."""
-    surprise: np.ndarray | None = None
-    """(n, K, p) squared errors of each expert on its own rows near the query, as a multiple of what it
-    expected; 1 in padded columns. None unless the rule asks for it."""
     communication_mean: np.ndarray | None = None
     """(n, p) mean of the communication expert, for rules that ask for it."""
     communication_var: np.ndarray | None = None
     """(n,) variance of the communication expert, for rules that ask for it."""
+    surprise: np.ndarray | None = None
+    """(n, K, p) squared errors of each expert on its own rows near the query, as a multiple of what it
+    expected; 1 in padded columns. None unless the rule asks for it."""
 
     @property
     def asked(self) -> np.ndarray:

@@ -27,6 +27,7 @@ from sklearn.model_selection import GridSearchCV
 
 import gpexperts
 from gpexperts import DistributedGPRegressor
+from gpexperts.aggregation import NPAE
 from gpexperts.cluster import fitting, groups
 from gpexperts.cluster.neighbourhoods import Neighbourhoods
 from gpexperts.engines.batches import balanced_batches, in_order
@@ -93,8 +94,11 @@ def assert_same(ours, theirs, X_new: np.ndarray, scale: float = 1.0) -> None:
 # ---------------------------------------------------------------------------------- equal answers
 
 
+RULES = ["poe", "gpoe", "bcm", "rbcm", "grbcm", "npae", NPAE(widen=4.0, scale=1.2, surprise=1.0)]
+
+
 @pytest.mark.parametrize("selection", ["all", "ggm", "knn", "dnn"])
-@pytest.mark.parametrize("aggregation", ["poe", "gpoe", "bcm", "rbcm", "grbcm", "npae"])
+@pytest.mark.parametrize("aggregation", RULES, ids=str)
 def test_every_rule_and_selector_answers_as_on_this_machine(client, data, aggregation, selection) -> None:
     X, y, X_new = data
     settings = {"aggregation": aggregation, "selection": selection}
