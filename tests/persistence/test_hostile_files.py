@@ -154,14 +154,14 @@ def test_changed_bytes(data: st.DataObject, originals: dict[str, Path], tmp_path
 
 
 @pytest.mark.slow
-@settings(max_examples=5000, **_QUICK)
+@settings(max_examples=10_000, **_QUICK)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_forged_contents_at_length(seed: int, parts: list[Parts], tmp_path: Path) -> None:
     _fuzz_forgeries(seed, parts, tmp_path)
 
 
 @pytest.mark.slow
-@settings(max_examples=5000, **_QUICK)
+@settings(max_examples=10_000, **_QUICK)
 @given(data=st.data())
 def test_changed_bytes_at_length(data: st.DataObject, originals: dict[str, Path], tmp_path: Path) -> None:
     _fuzz_bytes(data, originals, tmp_path)
