@@ -194,7 +194,8 @@ def test_a_classifier_without_probabilities_is_refused(data) -> None:
     ("selector", "message"),
     [
         (KNNSelector("cosine"), "Unknown metric 'cosine'.*euclidean, manhattan, minkowski, hamming, kernel"),
-        (KNNSelector("minkowski", p=0.5), "must be at least 1, got 0.5"),
+        (KNNSelector("minkowski", p=0.5), "must be from 1 to 15, or infinite, got 0.5"),
+        (KNNSelector("minkowski", p=16), "must be from 1 to 15, or infinite, got 16"),
         (DNNSelector(output="relu"), "Unknown output 'relu'.*softmax, sigmoid"),
         (GGMSelector(penalty=0.0), "penalty must be positive, got 0"),
     ],

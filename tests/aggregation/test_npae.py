@@ -105,6 +105,21 @@ def test_a_covariance_that_explains_more_than_the_prior_falls_back_on_the_best_e
     assert p.repaired == 1
 
 
+@pytest.mark.parametrize("spoilt", [np.inf, np.nan, 1e308])
+def test_a_covariance_that_overflowed_spoils_its_own_query_only(spoilt: float) -> None:
+    """As in a forged model file; LAPACK's eigenvalues of infinity would end in `LinAlgError`."""
+    R = np.tile(0.1 + np.diag([0.4, 0.3, 0.2]), (3, 1, 1))
+    alone = NPAE().combine(with_covariance(R, 1.0))
+    R[1, 0, 2] = R[1, 2, 0] = spoilt
+    with np.errstate(all="ignore"):
+        p = NPAE(widen=4.0).combine(with_covariance(R, 1.0))
+    assert p.repaired == 1
+    assert np.isnan([p.mean[1, 0], p.var[1]]).all()
+    for q in (0, 2):
+        np.testing.assert_array_equal(p.mean[q], alone.mean[q])
+        np.testing.assert_array_equal(p.var[q], alone.var[q])
+
+
 def test_silent_experts_are_left_out() -> None:
     R = np.zeros((1, 3, 3))
     R[0, :2, :2] = [[0.5, 0.2], [0.2, 0.4]]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+import gpexperts
 from gpexperts import DistributedGPRegressor
 from gpexperts.aggregation import AGGREGATORS
 from gpexperts.exceptions import ConstantTargetWarning
@@ -55,6 +57,19 @@ def test_nearest_experts_do_not_depend_on_units(metric: str, scale: float) -> No
         for s in (1.0, scale)
     ]
     np.testing.assert_array_equal(chosen[0], chosen[1])
+
+
+@pytest.mark.parametrize("p", [1, 15, np.inf])
+def test_every_power_of_a_large_distance_finds_the_nearest(p: float, tmp_path: Path) -> None:
+    """From p = 16 on, powers of 1e20 overflow: now refused. A model with p = ∞ could not be saved."""
+    X, y = data()
+    selection = KNNSelector("minkowski", p)
+    model = DistributedGPRegressor(n_experts=4, n_selected=2, optimizer=None, selection=selection).fit(X, y)
+    queries = 10.0 ** np.arange(-20, 300, 20)[:, None] * [1.0, -1.0]
+    chosen = model.select(queries)
+    assert len(np.unique(chosen[:, 0])) > 1
+    model.save(tmp_path / "model.gpx")
+    np.testing.assert_array_equal(gpexperts.load(tmp_path / "model.gpx").select(queries), chosen)
 
 
 @pytest.mark.parametrize("rule", AGGREGATORS)

@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.mark.skipif(sys.platform == "win32", reason="interval timers are POSIX's")
 @pytest.mark.parametrize(
-    "rounds", [pytest.param(6, id="quick"), pytest.param(150, id="long", marks=pytest.mark.slow)]
+    "rounds", [pytest.param(3, id="quick"), pytest.param(150, id="long", marks=pytest.mark.slow)]
 )
 @pytest.mark.parametrize("what", ["fit", "refit", "predict", "save"])
 def test_interrupts_at_random_moments(what: str, rounds: int, tmp_path: Path) -> None:

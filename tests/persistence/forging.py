@@ -101,6 +101,8 @@ def forged(originals: list[Parts], seed: int) -> bytes:
 def _change_tree(rng: random.Random, header: dict[str, Any]) -> None:
     # Half of the changes near the root, where most of what a prediction needs is; the trace is long.
     paths = places(header)
+    if not paths:
+        return  # earlier changes have left nothing
     if rng.random() < 0.5:
         paths = [path for path in paths if len(path) < 6] or paths
     *parent, key = rng.choice(paths)

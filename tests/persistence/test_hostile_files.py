@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sklearn.gaussian_process.kernels import DotProduct, RationalQuadratic, WhiteKernel
 
@@ -141,7 +141,6 @@ def _fuzz_bytes(data: st.DataObject, originals: dict[str, Path], folder: Path) -
     assert signed or not loaded or bytes(content) in {p.read_bytes() for p in originals.values()}
 
 
-@example(seed=4843)  # numbers that overflow in NPAE's systems
 @settings(max_examples=120, **_QUICK)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_forged_contents(seed: int, parts: list[Parts], tmp_path: Path) -> None:
@@ -155,15 +154,14 @@ def test_changed_bytes(data: st.DataObject, originals: dict[str, Path], tmp_path
 
 
 @pytest.mark.slow
-@example(seed=4843)  # numbers that overflow in NPAE's systems
-@settings(max_examples=5000, **_QUICK)
+@settings(max_examples=10_000, **_QUICK)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_forged_contents_at_length(seed: int, parts: list[Parts], tmp_path: Path) -> None:
     _fuzz_forgeries(seed, parts, tmp_path)
 
 
 @pytest.mark.slow
-@settings(max_examples=5000, **_QUICK)
+@settings(max_examples=10_000, **_QUICK)
 @given(data=st.data())
 def test_changed_bytes_at_length(data: st.DataObject, originals: dict[str, Path], tmp_path: Path) -> None:
     _fuzz_bytes(data, originals, tmp_path)
@@ -227,9 +225,13 @@ def _state(header: dict, *path: object) -> dict:
         (0, ("share_inputs",), "no"),
         (0, ("_fitted_selector", "items", 1, "state", "select"), 1),
         (0, ("_fitted_selector", "items", 1, "state", "metric"), "precomputed"),
+        (0, ("_fitted_selector", "items", 1, "state", "p"), 2000.0),
         (0, ("_learned_rule", "items", 1, "fields", "n_selected"), 4),
         (0, ("_learned_rule", "items", 1, "fields", "n_selected"), 0),
         (0, ("_learned_rule", "items", 1, "fields", "prune"), "all"),
+        (0, ("_learned_rule", "items", 1, "fields", "scale"), 0.0),
+        (0, ("_learned_rule", "items", 0), {"is": "array", "name": "a0", "fortran": False}),
+        (0, ("_fitted_selector", "items", 0), {"is": "array", "name": "a0", "fortran": False}),
         (0, ("table_", "fields", "columns"), []),
         (1, ("_fitted_selector", "items", 1, "state", "classes_"), [0, 1, 2]),
         (1, ("_fitted_selector", "items", 1, "state", "classifier_", "params", "activation"), "eval"),
@@ -251,6 +253,13 @@ def test_values_that_a_prediction_would_fall_over(
     *parent, key = path
     _state(header["model"], *parent)[key] = value
     refused(tmp_path, put_together(header, arrays), "does not describe a model")
+
+
+def test_experts_further_away_than_the_tree_can_see(parts: list[Parts], tmp_path: Path) -> None:
+    header, arrays = parts[0][0], dict(parts[0][1])
+    name = _array_name(header, "_fitted_selector", "items", 1, "state", "places_")
+    arrays[name] = arrays[name] * 1e300
+    refused(tmp_path, put_together(header, arrays), "the KNNSelector does not fit 3 experts")
 
 
 def _array_name(header: dict, *path: object) -> str:

@@ -22,7 +22,17 @@ from gpexperts.experts.local import Experts
 from gpexperts.experts.training import TraceRow
 from gpexperts.holdout import Rule
 from gpexperts.partition import Partitioner
-from gpexperts.persistence.kinds import Kind, array, check_kinds, instance, number, pair_of, require, whole
+from gpexperts.persistence.kinds import (
+    Kind,
+    array,
+    check_kinds,
+    instance,
+    keyed,
+    number,
+    pair_of,
+    require,
+    whole,
+)
 from gpexperts.persistence.selectors import check_selection
 from gpexperts.selection import Selector
 from gpexperts.standardize import Standardizer
@@ -75,11 +85,11 @@ FITTED: dict[str, Kind] = {
     "_jitter_is_told": instance(bool),
     "_selection_seed": whole(0, 2**32 - 1),
     "_rule_seed": whole(0, 2**32 - 1),
-    "_fitted_selector": pair_of(Selector),
-    "_learned_rule": pair_of(Rule),
+    "_fitted_selector": keyed(Selector),
+    "_learned_rule": keyed(Rule),
     "_fitted_calibrate": lambda v: v in METHODS,
     "_held_out": lambda v: v is None or (pair_of(np.ndarray)(v) and all(array(a, (None, None)) for a in v)),
-    "_learned_calibration": pair_of(Calibration),
+    "_learned_calibration": keyed(Calibration),
 }
 """What `fit` leaves behind; a new attribute of the estimator belongs here, too."""
 

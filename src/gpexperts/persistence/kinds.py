@@ -10,7 +10,7 @@ import numpy as np
 
 from gpexperts.exceptions import CorruptModelError
 
-__all__ = ["Kind", "array", "check_kinds", "instance", "number", "pair_of", "require", "whole"]
+__all__ = ["Kind", "array", "check_kinds", "instance", "keyed", "number", "pair_of", "require", "whole"]
 
 Kind = Callable[[Any], bool]
 
@@ -51,6 +51,16 @@ def array(value: Any, shape: tuple[int | None, ...] | None = None, kinds: str = 
 def pair_of(second: type) -> Kind:
     """Return whether a value is None, or a pair whose second part is a `second`."""
     return lambda v: v is None or (isinstance(v, tuple) and len(v) == 2 and isinstance(v[1], second))
+
+
+def keyed(second: type) -> Kind:
+    """Return whether a value is None, or a `second` with the settings it was learned for before it."""
+    return lambda v: pair_of(second)(v) and (v is None or _is_key(v[0]))
+
+
+def _is_key(value: Any) -> bool:
+    """Whether a value can be compared with a key of settings; an array would be compared number by number."""
+    return isinstance(value, (str, type)) or (isinstance(value, tuple) and all(map(_is_key, value)))
 
 
 def require(holds: bool, fault: str) -> None:

@@ -10,7 +10,7 @@ from sklearn.neural_network import MLPClassifier
 from gpexperts.persistence.kinds import Kind, array, check_kinds, instance, number, require, whole
 from gpexperts.selection import AllSelector, ClassifierSelector, GGMSelector, KNNSelector, Selector
 from gpexperts.selection.base import checked_index
-from gpexperts.selection.nearest import METRICS
+from gpexperts.selection.nearest import MAX_POWER, METRICS
 
 __all__ = ["check_selection"]
 
@@ -30,8 +30,10 @@ def check_selection(model: Any) -> None:
             and number(rule.prune)
             and 0.0 <= rule.prune <= 1.0
             and (rule.widen is None or (number(rule.widen) and 0.0 < rule.widen < np.inf))
-            and (number(rule.scale) and 0.0 < rule.scale < np.inf)
-            and (number(rule.surprise) and 0.0 <= rule.surprise <= 1.0),
+            and number(rule.scale)
+            and 0.0 < rule.scale < np.inf
+            and number(rule.surprise)
+            and 0.0 <= rule.surprise <= 1.0,
             "the rule of how many experts are asked is none",
         )
     if model._fitted_selector is None:
@@ -50,7 +52,14 @@ def _selector_fits(selector: Selector, M: int, d: int) -> bool:
         return bool(state["n_experts_"] == M)
     if isinstance(selector, KNNSelector):
         scale = state["scale_"]
-        return array(scale, (d,)) and bool((scale > 0).all()) and array(state["places_"], (M, d))
+        places = state["places_"]
+        return (
+            array(scale, (d,))
+            and bool((scale > 0).all())
+            and array(places, (M, d))
+            # `scale_` is the size of it all: further away the tree would find nobody.
+            and (selector.metric == "hamming" or bool((np.abs(places) <= 2.0).all()))
+        )
     if isinstance(selector, GGMSelector):
         return array(state["precision_"], (M, M)) and array(state["importance_"], (M,))
     if isinstance(selector, ClassifierSelector):
@@ -86,7 +95,7 @@ def _network_fits(network: Any, n_classes: int, d: int) -> bool:
 
 _SELECTOR_SETTINGS: dict[str, Kind] = {
     "metric": lambda v: v in METRICS,
-    "p": lambda v: number(v) and 1.0 <= v < np.inf,
+    "p": lambda v: number(v) and (1.0 <= v <= MAX_POWER or v == np.inf),
     "penalty": lambda v: number(v) and 0.0 < v < np.inf,
     "sample_size": whole(1),
     "max_iter": whole(1),

@@ -15,6 +15,8 @@ __all__ = ["KNNSelector"]
 _POWERS = {"euclidean": 2.0, "manhattan": 1.0, "kernel": 2.0}
 _FAR = 1e20
 """In units of the distance between experts: seen from further away all of them are equally far."""
+MAX_POWER = 15.0
+"""Larger powers of such distances overflow, and those of small ones vanish."""
 METRICS = ("euclidean", "manhattan", "minkowski", "hamming", "kernel")
 
 
@@ -28,7 +30,7 @@ class KNNSelector(Selector):
         inputs that do not matter then do not count (on pumadyn 28 of 32). ``"hamming"`` is for coded
         inputs: the share of columns in which the query differs from a part's most frequent value.
     p : float
-        The power of ``metric="minkowski"``, at least 1.
+        The power of ``metric="minkowski"``: from 1 to 15, or infinite (the largest difference counts).
     """
 
     def __init__(self, metric: str = "euclidean", p: float = 3.0) -> None:
@@ -40,8 +42,11 @@ class KNNSelector(Selector):
             raise ValueError(
                 f"Unknown metric {self.metric!r} of KNNSelector; known are {', '.join(METRICS)}."
             )
-        if self.metric == "minkowski" and not self.p >= 1:
-            raise ValueError(f"The power p of the minkowski metric must be at least 1, got {self.p}.")
+        if self.metric == "minkowski" and not (1 <= self.p <= MAX_POWER or self.p == np.inf):
+            raise ValueError(
+                f"The power p of the minkowski metric must be from 1 to {MAX_POWER:g}, or infinite, "
+                f"got {self.p}."
+            )
         self.scale_ = experts.length_scale.copy() if self.metric == "kernel" else np.ones(experts.X.shape[1])
         if self.metric == "hamming":
             self.places_ = _most_frequent(experts.X, experts.labels, experts.n_experts)
