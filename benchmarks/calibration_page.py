@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import statistics
 from pathlib import Path
 from typing import Any
@@ -23,10 +22,8 @@ Row = dict[str, Any]
 def write() -> None:
     """Write the figure, and what stands between the marks of the page."""
     draw(_prior_results(), FIGURE)
-    text = PAGE.read_text(encoding="utf-8")
     for name, lines in tables().items():
-        text = _between(text, name, lines)
-    PAGE.write_text(text, encoding="utf-8")
+        common.write_between(PAGE, name, lines)
 
 
 def tables() -> dict[str, str]:
@@ -40,13 +37,6 @@ def tables() -> dict[str, str]:
 
 def _prior_results() -> dict[Any, Row]:
     return {(r["rule"], r["selection"], r["zone"], r["of"]): r for r in common.rows("calibration-prior")}
-
-
-def _between(text: str, name: str, lines: str) -> str:
-    marks = re.compile(rf"(<!-- {name}: [^>]*-->\n).*?(<!-- end of {name} -->)", re.DOTALL)
-    text, found = marks.subn(lambda m: f"{m[1]}{lines}\n{m[2]}", text)
-    assert found == 1, f"{PAGE} has no place for {name}"
-    return text
 
 
 def verdict(share: float, level: float, n: int) -> str:

@@ -6,6 +6,7 @@ import argparse
 import json
 import os
 import platform
+import re
 import resource
 import subprocess
 import sys
@@ -98,6 +99,14 @@ def run_grid(
             row = {**named, **run_apart(f"{script}.py", ["--one", *options]), **machine()}
             append(script, row)
             print(json.dumps(row), flush=True)
+
+
+def write_between(page: Path, name: str, lines: str) -> None:
+    """Write what stands in a page between the marks of a name."""
+    marks = re.compile(rf"(<!-- {name}: [^>]*-->\n).*?(<!-- end of {name} -->)", re.DOTALL)
+    text, found = marks.subn(lambda m: f"{m[1]}{lines}\n{m[2]}", page.read_text(encoding="utf-8"))
+    assert found == 1, f"{page} has no place for {name}"
+    page.write_text(text, encoding="utf-8")
 
 
 def append(name: str, row: dict[str, Any]) -> None:

@@ -3,8 +3,8 @@
     python benchmarks/dask_engine.py                   # threads and workers, 1 and 2 of each
     python benchmarks/dask_engine.py --rows 200000     # a smaller trial; nothing is written down
     python benchmarks/dask_engine.py --table           # print the table of what was measured
-    python benchmarks/dask_engine.py --costs           # what a task, a step, a row and a query cost, and
-                                                       # what that means for 10^8 and 10^9 rows
+    python benchmarks/dask_engine.py --costs           # what a task, a step, a row and a query cost, and what
+                                                       # that means for 10^8 rows: written to docs/scaling.md
 
 Every run has a process of its own, reads the same files, fits with the same settings and answers the same
 20,000 queries. Time is that of reading, fitting and predicting; a cluster that is not yet started, or
@@ -18,6 +18,7 @@ import argparse
 import json
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -110,7 +111,7 @@ def measured(engine: str, cores: int, folder: Path, client: Any) -> dict[str, An
     import pandas as pd
 
     from gpexperts import DistributedGPRegressor
-    from gpexperts.metrics import smse
+    from gpexperts.metrics import msll, smse
     from gpexperts.progress import listening
 
     queries = pd.read_parquet(folder / "queries.parquet")
@@ -121,16 +122,19 @@ def measured(engine: str, cores: int, folder: Path, client: Any) -> dict[str, An
     with listening(watch):
         model = DistributedGPRegressor(**SETTINGS, **where).fit(*read(engine, folder))
         fitted = time.perf_counter()
-        mean, _ = model.predict(queries[NAMES], return_std=True)
+        mean, std = model.predict(queries[NAMES], return_std=True)
         watch.finish()
     ended = time.perf_counter()
+    used, peak = cpu + cpu_seconds(client), common.peak_gigabytes()
+    y, seen = queries["y"].to_numpy(), pd.read_parquet(folder / "train", columns=["y"])["y"].to_numpy()
     return {
         "fit_seconds": fitted - began,
         "predict_seconds": ended - fitted,
         "seconds": ended - began,
-        "cpu_seconds": cpu + cpu_seconds(client),
-        "client_peak_gb": common.peak_gigabytes(),
-        "smse": smse(queries["y"].to_numpy(), mean),
+        "cpu_seconds": used,
+        "client_peak_gb": peak,
+        "smse": smse(y, mean),
+        "msll": msll(y, mean, std, seen),
         "n_experts": model.n_experts_,
         "steps": len(model.trace_),
         "stages": {name: round(seconds, 2) for name, seconds in watch.seconds.items()},
@@ -153,24 +157,30 @@ def one(engine: str, cores: int, folder: Path) -> None:
 
 
 def table(rows: list[dict[str, Any]]) -> str:
-    """The runs, newest of each kind, with the overhead against as many threads."""
+    """The runs, newest of each kind, with what each stage takes longer than with as many threads."""
     newest = {(r["engine"], r["workers"]): r for r in rows if r["status"] == "done"}
     lines = [
-        "| engine | workers | rows | fit s | predict s | CPU s | overhead | client's peak GB | SMSE |",
-        "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
+        "| engine | workers | rows | fit s | predict s | CPU s | fit | predict | both | client's peak GB | "
+        "SMSE | MSLL |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
     for (engine, cores), r in sorted(newest.items(), key=lambda item: (item[0][1], item[0][0] == "dask")):
         threads = newest.get(("threads", cores))
-        overhead = "" if threads is None else f"{r['seconds'] / threads['seconds'] - 1:+.0%}"
+        stages = ("fit_seconds", "predict_seconds", "seconds")
+        overheads = [""] * 3
+        if engine == "dask" and threads is not None:
+            overheads = [f"{r[stage] / threads[stage] - 1:+.0%}" for stage in stages]
         lines.append(
             f"| {engine} | {cores} | {r['rows']:,} | {r['fit_seconds']:.1f} | {r['predict_seconds']:.1f} | "
-            f"{r['cpu_seconds']:.1f} | {overhead} | {r['client_peak_gb']:.2f} | {r['smse']:.4f} |"
+            f"{r['cpu_seconds']:.1f} | {' | '.join(overheads)} | {r['client_peak_gb']:.2f} | "
+            f"{r['smse']:.4f} | {r.get('msll', float('nan')):.4f} |"
         )
     return "\n".join(lines)
 
 
 def costs(n_rows: int, folder: Path) -> dict[str, float]:
     """Measure on two workers what scaling depends on, in seconds and bytes."""
+    import distributed
     import pandas as pd
 
     from gpexperts import DistributedGPRegressor
@@ -191,8 +201,15 @@ def costs(n_rows: int, folder: Path) -> dict[str, float]:
 
         queries = pd.read_parquet(folder / "queries.parquet")
         began = cpu_seconds(client)
-        model = DistributedGPRegressor(**SETTINGS, engine=client).fit(*read("dask", folder))
+        with distributed.get_task_stream(client) as stream:
+            model = DistributedGPRegressor(**SETTINGS, engine=client).fit(*read("dask", folder))
         found["CPU seconds of fit"] = cpu_seconds(client) - began
+        seconds, count = _by_work(stream.data)
+        found["passes of training"] = count["neighbours in block"] / FILES
+        found["seconds a row and pass"] = (
+            seconds["neighbours in block"] / found["passes of training"] / n_rows
+        )
+        found["seconds to read a row"] = seconds["read_parquet"] / (count["read_parquet"] / FILES) / n_rows
         began = cpu_seconds(client)
         model.predict(queries[NAMES], return_std=True)
         found["CPU seconds a query"] = (cpu_seconds(client) - began) / len(queries)
@@ -207,41 +224,85 @@ def costs(n_rows: int, folder: Path) -> dict[str, float]:
     return found
 
 
+def _by_work(done: Any) -> tuple[Counter[str], Counter[str]]:
+    """Seconds and number of the tasks of some kinds, as a task stream tells them."""
+    seconds, count = Counter[str](), Counter[str]()
+    for task in done:
+        for kind in ("neighbours in block", "read_parquet"):
+            if kind in str(task["key"]):
+                times = [t["stop"] - t["start"] for t in task["startstops"] if t["action"] == "compute"]
+                seconds[kind] += sum(times)
+                count[kind] += 1
+    return seconds, count
+
+
+def measured_costs(found: dict[str, float]) -> str:
+    """What `costs` found, as a table."""
+
+    def thousands(*names: str) -> str:
+        return " and ".join(f"{found[name] / 1000:.3g} kB" for name in names)
+
+    query = [f"{found[f'bytes {way} a query']:.0f}" for way in ("sent", "fetched", "exchanged")]
+    moved = "bytes sent and fetched in a training step, rows of the blocks included"
+    rows = {
+        "a round trip with one task per worker": f"{1e3 * found['seconds a round trip']:.2g} ms",
+        "a task, in CPU time of client and scheduler": f"{1e3 * found['CPU seconds a task']:.2g} ms",
+        moved: thousands("bytes sent a step", "bytes fetched a step"),
+        "round trips of training": f"{found['steps']:.0f}",
+        "passes over all rows for blocks to train on": f"{found['passes of training']:.0f}",
+        "a row in such a pass": f"{1e6 * found['seconds a row and pass']:.2g} µs",
+        "a row that is read from Parquet": f"{1e6 * found['seconds to read a row']:.2g} µs",
+        "bytes exchanged when rows meet their group": f"{found['bytes exchanged a row']:.0f} a row",
+        "bytes sent, fetched and exchanged for a query (NPAE, K = 3)": ", ".join(query),
+        "CPU time of a query": f"{1e3 * found['CPU seconds a query']:.2g} ms",
+    }
+    lines = [f"| measured on {COST_ROWS:,} rows of flights3m (8 inputs), two workers | |", "| --- | --- |"]
+    return "\n".join([*lines, *(f"| {what} | {value} |" for what, value in rows.items())])
+
+
 def _nothing(item: Any, argument: Any) -> None:
     return None
 
 
+COST_ROWS = 200_000
 BLOCK_ROWS = 500_000
 MACHINE = {"cores": 8, "memory": 64e9, "bytes a second": 1.25e9}
 """What a machine of the projection has; the network is 10 Gbit/s."""
 
 
 def projection(found: dict[str, float]) -> str:
-    """What 10^8 and 10^9 rows would need, from what was measured and these three assumptions."""
-    from gpexperts.cluster.fitting import GROUP_ROWS, MAX_GROUPS
+    """What 10^8 and 10^9 rows would need, from what was measured and these assumptions."""
+    from gpexperts.cluster.fitting import GROUP_ROWS, KEPT_SHARE, MAX_GROUPS
+    from gpexperts.cluster.shuffle import bundles
 
     lines = [
         "| rows | machines | rows in memory, GB each | shuffle: tasks | scheduling, min | network, min | "
-        "training, min | 10^6 queries: CPU, min |",
-        "| --- | --- | --- | --- | --- | --- | --- | --- |",
+        "training, min | of it, passes | 10^6 queries: CPU, min |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
-    for n in (10**8, 10**9):
+    for exponent in (8, 9):
+        n = 10**exponent
         for machines in (10, 100, 1000):
-            tasks = -(-n // BLOCK_ROWS) * min(MAX_GROUPS, -(-n // GROUP_ROWS))
+            cores = machines * MACHINE["cores"]
             n_bytes = found["bytes exchanged a row"] * n
-            step = max(found["seconds a round trip"], found["CPU seconds a task"] * min(300, 8 * machines))
-            seconds = {
-                "scheduling": tasks * found["CPU seconds a task"],
-                "network": n_bytes / machines / MACHINE["bytes a second"],
-                "training": found["steps"] * step + found["CPU seconds of fit"] / min(20, 8 * machines),
-                "queries": 1e6 * found["CPU seconds a query"] / (machines * MACHINE["cores"]),
-            }
-            minutes = {name: f"{value / 60:.2g}" for name, value in seconds.items()}
-            lines.append(
-                f"| {n:.0e} | {machines} | {2 * n_bytes / machines / 1e9:.2g} | {tasks:,} | "
-                f"{minutes['scheduling']} | {minutes['network']} | {minutes['training']} | "
-                f"{minutes['queries']} |"
-            )
+            n_groups = min(MAX_GROUPS, -(-n // GROUP_ROWS))
+            tasks = -(-n // BLOCK_ROWS) * (len(bundles(n_groups, int(cores), int(n_bytes) // n_groups)) - 1)
+            step = max(found["seconds a round trip"], found["CPU seconds a task"] * min(300, cores))
+            kept = n_bytes <= KEPT_SHARE * machines * MACHINE["memory"]
+            a_pass = found["seconds a row and pass"] + (0 if kept else found["seconds to read a row"])
+            passes = found["passes of training"] * n * a_pass / min(cores, n / BLOCK_ROWS)
+            minutes = [
+                f"{seconds / 60:.2g}"
+                for seconds in (
+                    tasks * found["CPU seconds a task"],
+                    n_bytes / machines / MACHINE["bytes a second"],
+                    found["steps"] * step + found["CPU seconds of fit"] / min(20, cores) + passes,
+                    passes,
+                    1e6 * found["CPU seconds a query"] / cores,
+                )
+            ]
+            memory = 2 * n_bytes / machines / 1e9
+            lines.append(f"| 10^{exponent} | {machines} | {memory:.2g} | {tasks:,} | {' | '.join(minutes)} |")
     return "\n".join(lines)
 
 
@@ -253,7 +314,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, help="training rows; default: all but the queries")
     parser.add_argument("--engine", nargs="*", default=ENGINES, choices=ENGINES)
     parser.add_argument("--cores", nargs="*", type=int, default=CORES)
-    parser.add_argument("--costs", action="store_true", help="measure and print costs and stop")
+    parser.add_argument("--costs", action="store_true", help="measure costs for docs/scaling.md and stop")
     parser.add_argument("--table", action="store_true", help="print the table and stop")
     parser.add_argument("--one", type=Path, metavar="FOLDER", help=argparse.SUPPRESS)
     args = parser.parse_args()
@@ -263,14 +324,17 @@ def main() -> None:
     if args.table:
         print(table(common.rows("dask")))
         return
-    n_rows = args.rows or 3_000_000 - QUERIES
+    n_rows = args.rows or (COST_ROWS if args.costs else 3_000_000 - QUERIES)
     done = []
     with tempfile.TemporaryDirectory() as name:
         write_tables(Path(name), n_rows)
         if args.costs:
             found = costs(n_rows, Path(name))
             print("\n".join(f"{what}: {value:.4g}" for what, value in found.items()))
-            print(projection(found))
+            if args.rows is None:
+                page = common.HERE.parent / "docs" / "scaling.md"
+                common.write_between(page, "measured", measured_costs(found))
+                common.write_between(page, "projection", projection(found))
             return
         for cores in args.cores:
             for engine in args.engine:

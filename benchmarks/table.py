@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 import common
+import dask_engine
 
 Row = dict[str, Any]
 
@@ -315,10 +316,8 @@ def efficiency(results: list[Row]) -> str:
 
 
 def dask(results: list[Row]) -> str:
-    """Every run as it is."""
-    keys = [k for k in results[-1] if k not in ("date", "cpu", "cores", "load", "status", "stages")]
-    rows = [[_shown(r.get(k, "")) for k in keys] for r in results if r["status"] == "done"]
-    return "See docs/dask.md and docs/scaling.md.\n\n" + _table(keys, rows)
+    """The newest run of each kind."""
+    return "See docs/dask.md and docs/scaling.md.\n\n" + dask_engine.table(results)
 
 
 SECTIONS: tuple[tuple[str, str, Callable[[list[Row]], str]], ...] = (

@@ -67,9 +67,10 @@ def fit_collection(model: DistributedGPRegressor, X: Any, y: Any, engine: DaskEn
     n = int(lengths.sum())
     if n == 0:
         raise ValueError("Found array with 0 sample(s): every block of X is empty; fit needs rows.")
+    n_bytes = 8 * n * sum(len(of.mean) for of in summaries[0])
     comes_whole = n <= WHOLE_ROWS
     counts = shares(n if comes_whole else min(n // 2, SAMPLE_ROWS), lengths)
-    blocks = table.blocks if comes_whole else _kept_if_small(engine, table.blocks, summaries)
+    blocks = table.blocks if comes_whole else _kept_if_small(engine, table.blocks, n_bytes)
     with engine.counting(model.travelled_, "sample"):
         X_sample, y_sample = stratified_sample(engine, blocks, counts, _seeds(streams.sample, len(lengths)))
     y_sample = y_sample[:, 0] if table.one_output else y_sample
@@ -122,11 +123,11 @@ def fit_collection(model: DistributedGPRegressor, X: Any, y: Any, engine: DaskEn
     )
     listeners().start("bringing the rows of each expert together")
     with engine.counting(model.travelled_, "rows"):
-        groups = shuffled(engine, blocks, cut, M, partitioner, streams.partition, left_out)
+        groups = shuffled(engine, blocks, cut, M, partitioner, streams.partition, left_out, n_bytes)
         metas = engine.compute(
             [engine.task(f"group {g}", parts_meta, group) for g, group in enumerate(groups)]
         )
-        traffic.count(exchanged=8 * n * (Z.shape[1] + t.shape[1]))
+        traffic.count(exchanged=n_bytes)
     sizes, centroids = zip(*metas, strict=True)
     firsts = np.concatenate([[0], np.cumsum([len(s) for s in sizes])])
     model._set_parts(np.concatenate(sizes), np.concatenate(centroids))
@@ -162,9 +163,8 @@ def fit_collection(model: DistributedGPRegressor, X: Any, y: Any, engine: DaskEn
     model._ready(shared is not None)
 
 
-def _kept_if_small(engine: DaskEngine, blocks: list[Any], summaries: list[Any]) -> list[Any]:
+def _kept_if_small(engine: DaskEngine, blocks: list[Any], n_bytes: int) -> list[Any]:
     """Keep the blocks on the workers, if that leaves room for all that follows."""
-    n_bytes = sum(8 * of_x.n * (len(of_x.mean) + len(of_y.mean)) for of_x, of_y in summaries)
     room = (engine.worker_memory or 0) * len(engine.client.nthreads())
     return engine.persist(blocks) if n_bytes <= KEPT_SHARE * room else blocks
 

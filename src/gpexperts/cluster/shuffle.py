@@ -38,6 +38,9 @@ __all__ = [
 ]
 
 GROUPS_PER_BUNDLE = 10
+BUNDLE_BYTES = 32 * 1024**2
+"""A bundle has at most this many groups, and of rows this many bytes or a single group: it must fit a worker
+several times."""
 
 
 class Parts(NamedTuple):
@@ -183,10 +186,14 @@ def shuffled(
     partitioner: Partitioner,
     random_state: np.random.RandomState,
     left_out: Sequence[tuple[int, int]],
+    n_bytes: int,
 ) -> list[Any]:
-    """Bring the rows of every group together; returns Delayed `Parts`, kept on the workers."""
+    """Bring the rows of every group together; returns Delayed `Parts`, kept on the workers.
+
+    `n_bytes` is what all rows take.
+    """
     seeds = random_state.randint(np.iinfo(np.int32).max, size=(len(blocks) + cut.n_groups))
-    borders = bundles(cut.n_groups, engine.n_workers)
+    borders = bundles(cut.n_groups, engine.n_workers, n_bytes // cut.n_groups)
     splits = engine.persist(
         [
             engine.task(f"split of block {b}", _split, block, cut, int(seeds[b]), left_out[b], borders)
@@ -204,13 +211,14 @@ def shuffled(
     return engine.persist(groups)
 
 
-def bundles(n_groups: int, n_workers: int) -> np.ndarray:
+def bundles(n_groups: int, n_workers: int, group_bytes: int) -> np.ndarray:
     """Borders of the bundles in which groups are brought together.
 
     Every block sends a piece to every bundle, so that few bundles are few tasks; there is one for each
     worker, while there are groups. Neither the groups nor their rows depend on it.
     """
-    n_bundles = min(n_groups, max(-(-n_groups // GROUPS_PER_BUNDLE), n_workers))
+    most = min(GROUPS_PER_BUNDLE, max(1, BUNDLE_BYTES // max(1, group_bytes)))
+    n_bundles = min(n_groups, max(-(-n_groups // most), n_workers))
     return np.linspace(0, n_groups, n_bundles + 1).astype(np.int64)
 
 

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gpexperts.engines.worker import memory_at_hand
 from gpexperts.experts.kernels import Covariance
 from gpexperts.experts.local import Answer, Experts, pair_covariance
 from gpexperts.moments import ExpertMoments
@@ -82,6 +83,7 @@ class Covariances(NamedTuple):
     value: np.ndarray
 
 
+@memory_at_hand()
 def ask(
     experts: Experts, X: np.ndarray, index: np.ndarray, variance: bool, weights: bool, surprise: bool
 ) -> Reply:
@@ -100,6 +102,7 @@ def ask(
     return Reply(_joined(said, experts.n_outputs), table, jitter)
 
 
+@memory_at_hand()
 def ask_communication(experts: Experts, X: np.ndarray) -> Answer:
     """Let the communication expert answer every query."""
     return experts.answer(experts.n_experts, X)
@@ -142,6 +145,7 @@ def pack(experts: Experts, reply: Reply, gathered: Gathered, start: int, stop: i
     return table
 
 
+@memory_at_hand()
 def covary(
     experts: Experts, reply: Reply, gathered: Gathered, parcels: Sequence[WeightTable]
 ) -> tuple[Covariances, int]:
@@ -181,6 +185,7 @@ def assemble(gathered: Gathered, parts: Sequence[tuple[Covariances, int]]) -> Ga
     )
 
 
+@memory_at_hand()
 def factorised(experts: Experts, who: list[int]) -> None:
     """Factorise the matrices of some experts, to see whether that can be done."""
     for i in who:
