@@ -27,10 +27,10 @@ def _without_matern12() -> dict[str, Any]:
     return {}
 
 
-def _large_final_blocks() -> dict[str, Any]:
+def _small_final_blocks() -> dict[str, Any]:
     from gpexperts.experts import staged
 
-    staged.FINAL_BLOCKS = 20, 500
+    staged.FINAL_BLOCKS = 50, 200
     return {}
 
 
@@ -53,7 +53,7 @@ CHOICES: dict[str, Callable[[], dict[str, Any]]] = {
     "parts of 250 rows": lambda: {"expert_size": 250},
     "parts of 600 rows": lambda: {"expert_size": 600},
     "no Matérn 1/2": _without_matern12,
-    "final blocks of 500 rows": _large_final_blocks,
+    "final blocks of 200 rows": _small_final_blocks,
     "no surprise": _no_surprise,
     "kernel by likelihood alone": _likelihood_alone,
 }

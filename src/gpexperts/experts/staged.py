@@ -29,7 +29,7 @@ __all__ = ["Evidence", "StagedTraining", "largest_block", "train_in_stages"]
 
 FIRST_BLOCKS = 30, 200
 CHOICE_BLOCKS = 60, 200
-FINAL_BLOCKS = 50, 200
+FINAL_BLOCKS = 25, 400
 NOISE_BLOCKS = 300, 200
 """Number of blocks and rows in each: of stage 1, of stage 2, of the later ones, and of the last."""
 EXACT = 1500
