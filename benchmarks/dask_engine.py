@@ -173,7 +173,7 @@ def table(rows: list[dict[str, Any]]) -> str:
         lines.append(
             f"| {engine} | {cores} | {r['rows']:,} | {r['fit_seconds']:.1f} | {r['predict_seconds']:.1f} | "
             f"{r['cpu_seconds']:.1f} | {' | '.join(overheads)} | {r['client_peak_gb']:.2f} | "
-            f"{r['smse']:.4f} | {r.get('msll', float('nan')):.4f} |"
+            f"{r['smse']:.4f} | {format(r['msll'], '.4f') if 'msll' in r else ''} |"
         )
     return "\n".join(lines)
 
