@@ -32,7 +32,7 @@ _SMALL = 1e-6
 
 
 _NEGLIGIBLE = 1e-75
-"""A correlation that may as well be 0. Of much smaller ones, products such as q_iᵀ k q_j would leave the normal
+"""A correlation that may as well be 0. Of much smaller ones, products such as q_iᵀ k q_j leave the normal
 range of floating point, where processors multiply matrices at a quarter of their speed."""
 
 
