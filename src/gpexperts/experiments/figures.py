@@ -1,4 +1,4 @@
-"""Line and bar figures of rows, one panel per score, as the paper draws them."""
+"""Lines and dots of rows, one panel per score."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["bars", "lines", "new_figure", "save"]
+__all__ = ["dots", "lines", "new_figure", "save"]
 
 COLOURS = {
     "PoE": "C6", "GPoE": "C5", "BCM": "C7", "RBCM": "C1", "GRBCM": "C4", "NPAE": "C2",
@@ -66,7 +66,7 @@ def lines(
     for value, row_of_axes in zip(values, axes, strict=True):
         mine = [row for row in rows if panels is None or row[panels] == value]
         for score, ax in zip(scores, row_of_axes, strict=True):
-            _lines(ax, mine, x, score, by, baselines)
+            _lines(ax, mine, x, score, by, baselines, logx)
             ax.set_xlabel(TITLES.get(x, x))
             ax.set_ylabel(TITLES.get(score, score))
             if score in log:
@@ -81,9 +81,12 @@ def lines(
     return figure
 
 
-def _lines(ax: Axes, rows: list[Row], x: str, score: str, by: str, baselines: Sequence[str]) -> None:
+def _lines(
+    ax: Axes, rows: list[Row], x: str, score: str, by: str, baselines: Sequence[str], logx: bool
+) -> None:
     drawn = set()
-    for i, name in enumerate(dict.fromkeys(row[by] for row in rows)):
+    names = list(dict.fromkeys(row[by] for row in rows))
+    for i, name in enumerate(names):
         mine = [row for row in rows if row[by] == name]
         # "KNN-5" and "PoE + KNN" take the colour of their kind, dashed where it is there already.
         colour = COLOURS.get(re.split(r"-| \+ ", str(name))[0], f"C{i}")
@@ -97,41 +100,94 @@ def _lines(ax: Axes, rows: list[Row], x: str, score: str, by: str, baselines: Se
         places = sorted(summary)
         means = [summary[p][score][0] for p in places]
         spreads = [summary[p][score][1] or 0.0 for p in places]
+        shift = 0.01 * (i - (len(names) - 1) / 2)
         ax.errorbar(
-            [p[0] for p in places], means, spreads, color=colour, ls=style, marker=MARKERS[i % len(MARKERS)],
-            ms=4, lw=1.4, elinewidth=0.7, capsize=2, label=name,
+            _shifted([p[0] for p in places], shift, logx), means, spreads, color=colour, ls=style,
+            marker=MARKERS[i % len(MARKERS)], ms=4, lw=1.2, elinewidth=0.7, capsize=1.5, label=name,
         )  # fmt: skip
     ax.grid(alpha=0.25)
 
 
-def bars(
-    rows: list[Row], panels: str, scores: Sequence[str], *, by: str = "method", width: float = 2.6
+def _shifted(places: list[float], share: float, logarithmic: bool) -> list[float]:
+    """The places moved by a share of their range, so that bars of several lines stand apart."""
+    low, high = min(places), max(places)
+    if logarithmic:
+        return [p * (high / low) ** share for p in places]
+    return [p + (high - low) * share for p in places]
+
+
+def dots(
+    rows: list[Row],
+    x: str,
+    scores: Sequence[str],
+    *,
+    by: str | None = None,
+    panels: str | None = None,
+    log: Sequence[str] = (),
+    per_row: int = 4,
+    width: float = 2.9,
 ) -> Figure:
-    """Draw one panel per value of `panels` and score, one bar per value of `by`."""
-    values = list(dict.fromkeys(row[panels] for row in rows))
-    figure, axes = new_figure(len(values), len(scores), width=width, height=2.6)
-    for value, column in zip(values, axes.T, strict=True):
-        mine = [row for row in rows if row[panels] == value]
-        for score, ax in zip(scores, column, strict=True):
-            summary = summarise(mine, (by,), (score,))
-            names = [key[0] for key in summary]
-            ax.bar(
-                names,
-                [line[score][0] for line in summary.values()],
-                yerr=[line[score][1] or 0.0 for line in summary.values()],
-                color=[COLOURS.get(str(name).split(",")[0], "C0") for name in names],
-                error_kw={"lw": 0.8},
-            )
-            ax.tick_params(axis="x", rotation=90, labelsize=8)
-            ax.tick_params(axis="y", labelsize=8)
-            ax.grid(axis="y", alpha=0.25)
-            if score == scores[0]:
-                title = value if panels in ("data", "method") else f"{TITLES.get(panels, panels)} = {value}"
-                ax.set_title(title, fontsize=10)
-        column[-1].set_xlabel("")
-    for score, row_of_axes in zip(scores, axes, strict=True):
-        row_of_axes[0].set_ylabel(TITLES.get(score, score))
+    """Draw each score over the values of `x`, a dot per value of `by`, with bars of ± one spread over seeds.
+
+    `panels` names a column with one panel per value and score, `per_row` of them side by side. Where rows
+    hold the paper's number of a score (see `with_paper`), it stands beside as a hollow diamond.
+    """
+    values = list(dict.fromkeys(row[panels] for row in rows)) if panels else [None]
+    if panels is None:
+        figure, axes = new_figure(len(scores), 1, width=width)
+        places = {(None, score): ax for score, ax in zip(scores, axes[0], strict=True)}
+    else:
+        columns = min(per_row, len(values))
+        figure, axes = new_figure(columns, -(-len(values) // columns) * len(scores), width=width, height=2.3)
+        places = {
+            (value, score): axes[k // columns * len(scores) + s][k % columns]
+            for k, value in enumerate(values)
+            for s, score in enumerate(scores)
+        }
+    for (value, score), ax in places.items():
+        _dots(ax, [row for row in rows if panels is None or row[panels] == value], x, score, by)
+        if panels and score == scores[0]:
+            ax.set_title(value, fontsize=10)
+        if panels is None or value in values[::per_row]:
+            ax.set_ylabel(TITLES.get(score, score))
+        if score in log:
+            ax.set_yscale("log")
+    for ax in axes.flat:
+        if not ax.has_data():
+            ax.axis("off")
+    _legend(figure, axes[0][0])
     return figure
+
+
+def _dots(ax: Axes, rows: list[Row], x: str, score: str, by: str | None) -> None:
+    names = list(dict.fromkeys(row[x] for row in rows))
+    kinds = list(dict.fromkeys(row[by] for row in rows)) if by else [None]
+    for k, kind in enumerate(kinds):
+        shift = 0.3 * (k - (len(kinds) - 1) / 2)
+        mine = [row for row in rows if by is None or row[by] == kind]
+        for i, name in enumerate(names):
+            here = [row for row in mine if row[x] == name]
+            colour = f"C{k}" if by else COLOURS.get(re.split("-|,", str(name))[0], "0.5")
+            for mean, spread, _ in _single(here, score):
+                ax.errorbar(
+                    [i + shift], [mean], [spread or 0.0], fmt="o", ms=5, color=colour, elinewidth=0.8,
+                    capsize=2, label=(str(kind) if by else "here") if i == 0 else None,
+                )  # fmt: skip
+            for number, _, _ in _single(here, f"{score}_paper"):
+                ax.plot(
+                    [i + shift], [number], "D", ms=7, mfc="none", mec="k" if by is None else colour,
+                    mew=1, label=("the paper" if by is None else f"{kind}, the paper") if i == 0 else None,
+                )  # fmt: skip
+    upright = sum(len(str(name)) for name in names) < 24
+    ax.set_xticks(range(len(names)), names, rotation=0 if upright else 90, fontsize=8)
+    ax.set_xlim(-0.6, len(names) - 0.4)
+    ax.tick_params(axis="y", labelsize=8)
+    ax.grid(axis="y", alpha=0.25)
+
+
+def _single(rows: list[Row], score: str) -> list[tuple[float, float | None, int]]:
+    """The mean of a score over all the rows, if any has it."""
+    return [line[score] for line in summarise(rows, (), (score,)).values()]
 
 
 def _legend(figure: Figure, ax: Axes) -> None:

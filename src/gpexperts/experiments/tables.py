@@ -10,7 +10,7 @@ from typing import Any
 
 from gpexperts.experiments.base import Row, TableSpec
 
-__all__ = ["Summary", "markdown_table", "mean_of", "read_csv", "summarise", "write_csv"]
+__all__ = ["Summary", "markdown_table", "mean_of", "read_csv", "summarise", "with_paper", "write_csv"]
 
 TITLES = {
     "data": "data", "n": "n", "n_experts": "M", "n_selected": "K", "ratio": "K/M", "method": "method",
@@ -74,6 +74,15 @@ def mean_of(rows: list[Row], score: str, **where: Any) -> float:
     return statistics.fmean(values) if values else math.nan
 
 
+def with_paper(rows: list[Row], spec: TableSpec) -> list[Row]:
+    """The rows, each with the paper's numbers in columns named after the scores: "smse_paper"."""
+    numbers = [spec.paper.get(tuple(row.get(key) for key in spec.keys), {}) for row in rows]
+    return [
+        row | {f"{score}_paper": number for score, number in paper.items()}
+        for row, paper in zip(rows, numbers, strict=True)
+    ]
+
+
 def markdown_table(rows: list[Row], spec: TableSpec) -> str:
     """A table of mean ± standard deviation over seeds, with a column for the paper's numbers."""
     summary = summarise(rows, spec.keys, spec.scores)
@@ -91,7 +100,7 @@ def markdown_table(rows: list[Row], spec: TableSpec) -> str:
             cells.append(_cell(score, line.get(score)))
             if score in papers:
                 number = spec.paper.get(key, {}).get(score)
-                cells.append("–" if number is None else f"{number:g}")
+                cells.append("–" if number is None else f"{number:g}".replace("-", "−"))
         lines.append(cells)
     return "\n".join("| " + " | ".join(cells) + " |" for cells in lines) + "\n"
 
