@@ -70,7 +70,7 @@ def lines(
             ax.set_xlabel(TITLES.get(x, x))
             ax.set_ylabel(TITLES.get(score, score))
             if score in log:
-                ax.set_yscale("log")
+                _log_scale(ax)
             if logx:
                 ax.set_xscale("log", base=2)
             elif len({row[x] for row in mine}) <= 12:
@@ -100,7 +100,7 @@ def _lines(
         places = sorted(summary)
         means = [summary[p][score][0] for p in places]
         spreads = [summary[p][score][1] or 0.0 for p in places]
-        shift = 0.01 * (i - (len(names) - 1) / 2)
+        shift = min(0.01, 0.05 / len(names)) * (i - (len(names) - 1) / 2)
         ax.errorbar(
             _shifted([p[0] for p in places], shift, logx), means, spreads, color=colour, ls=style,
             marker=MARKERS[i % len(MARKERS)], ms=4, lw=1.2, elinewidth=0.7, capsize=1.5, label=name,
@@ -151,12 +151,23 @@ def dots(
         if panels is None or value in values[::per_row]:
             ax.set_ylabel(TITLES.get(score, score))
         if score in log:
-            ax.set_yscale("log")
+            _log_scale(ax)
     for ax in axes.flat:
         if not ax.has_data():
             ax.axis("off")
-    _legend(figure, axes[0][0])
+    _legend(figure, *axes.flat)
     return figure
+
+
+def _log_scale(ax: Axes) -> None:
+    """A logarithmic axis whose numbers are written out."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    ax.set_yscale("log")
+    low, high = ax.get_ylim()
+    ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high < 100 * low else (1.0,)))
+    ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    ax.yaxis.set_minor_formatter(NullFormatter())
 
 
 def _dots(ax: Axes, rows: list[Row], x: str, score: str, by: str | None) -> None:
@@ -171,15 +182,14 @@ def _dots(ax: Axes, rows: list[Row], x: str, score: str, by: str | None) -> None
             for mean, spread, _ in _single(here, score):
                 ax.errorbar(
                     [i + shift], [mean], [spread or 0.0], fmt="o", ms=5, color=colour, elinewidth=0.8,
-                    capsize=2, label=(str(kind) if by else "here") if i == 0 else None,
+                    capsize=2, label=str(kind) if by else None,
                 )  # fmt: skip
             for number, _, _ in _single(here, f"{score}_paper"):
                 ax.plot(
-                    [i + shift], [number], "D", ms=7, mfc="none", mec="k" if by is None else colour,
-                    mew=1, label=("the paper" if by is None else f"{kind}, the paper") if i == 0 else None,
+                    [i + shift], [number], "D", ms=7, mfc="none", mec=colour if by else "k", mew=1,
+                    label=f"{kind}, the paper" if by else "the paper",
                 )  # fmt: skip
-    upright = sum(len(str(name)) for name in names) < 24
-    ax.set_xticks(range(len(names)), names, rotation=0 if upright else 90, fontsize=8)
+    ax.set_xticks(range(len(names)), names, rotation=90 if len(names) > 3 else 0, fontsize=8)
     ax.set_xlim(-0.6, len(names) - 0.4)
     ax.tick_params(axis="y", labelsize=8)
     ax.grid(axis="y", alpha=0.25)
@@ -190,8 +200,13 @@ def _single(rows: list[Row], score: str) -> list[tuple[float, float | None, int]
     return [line[score] for line in summarise(rows, (), (score,)).values()]
 
 
-def _legend(figure: Figure, ax: Axes) -> None:
-    handles, labels = ax.get_legend_handles_labels()
-    figure.legend(
-        handles, labels, loc="outside lower center", ncols=min(8, len(labels)), fontsize=9, frameon=False
-    )
+def _legend(figure: Figure, *axes: Axes) -> None:
+    """One legend for all the axes; what is named alike is the same."""
+    named = {
+        label: handle for ax in axes for handle, label in zip(*ax.get_legend_handles_labels(), strict=True)
+    }
+    if named:
+        figure.legend(
+            named.values(), named, loc="outside lower center", ncols=min(8, len(named)), fontsize=9,
+            frameon=False,
+        )  # fmt: skip

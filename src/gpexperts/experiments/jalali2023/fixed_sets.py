@@ -56,7 +56,7 @@ def run(config: Config, seed: int) -> list[Row]:
 def draw(rows: list[Row]) -> Figure:
     """One dot per way of choosing."""
     short = [row | {"method": row["method"].split(" of ")[0]} for row in rows]
-    return dots(short, "method", ("smse", "msll"), panels="data", width=3.6)
+    return dots(short, "method", ("smse", "msll"), panels="data", log=("smse",), width=3.6)
 
 
 EXPERIMENT = Experiment(
