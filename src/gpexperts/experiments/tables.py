@@ -19,8 +19,17 @@ TITLES = {
     "select_seconds": "selection s", "predict_seconds": "prediction s", "fit_seconds": "fit s",
     "to_full_gp": "distance to full GP", "to_truth": "distance to truth", "std_ratio": "std over full GP's",
     "select_cpu": "selection CPU s", "predict_cpu": "prediction CPU s", "fit_cpu": "fit CPU s",
+    "log_likelihood": "log likelihood", "factor": "factor",
 }  # fmt: skip
-DECIMALS = {"smse": 4, "msll": 3, "coverage": 3, "coverage99": 3, "exponent": 2, "expected": 1}
+DECIMALS = {
+    "smse": 4,
+    "msll": 3,
+    "coverage": 3,
+    "coverage99": 3,
+    "exponent": 2,
+    "expected": 1,
+    "log_likelihood": 0,
+}
 
 Summary = dict[tuple[Any, ...], dict[str, tuple[float, float | None, int]]]
 """Values of the keys ↦ score ↦ mean over seeds, standard deviation over seeds, number of seeds."""
