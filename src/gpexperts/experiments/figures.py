@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["dots", "lines", "new_figure", "save"]
+__all__ = ["dots", "lines", "new_figure", "save", "save_png"]
 
 COLOURS = {
     "PoE": "C6", "GPoE": "C5", "BCM": "C7", "RBCM": "C1", "GRBCM": "C4", "NPAE": "C2",
@@ -40,9 +40,14 @@ def save(figure: Figure, path: Path) -> None:
     """Write NAME.png and NAME.svg; the same figure gives the same bytes."""
     import matplotlib as mpl
 
-    figure.savefig(path.with_suffix(".png"), dpi=90, metadata={"Software": None})
+    save_png(figure, path)
     with mpl.rc_context({"svg.hashsalt": "gpexperts"}):
         figure.savefig(path.with_suffix(".svg"), metadata={"Date": None})
+
+
+def save_png(figure: Figure, path: Path) -> None:
+    """Write NAME.png alone."""
+    figure.savefig(path.with_suffix(".png"), dpi=90, metadata={"Software": None})
 
 
 def lines(

@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 
 from gpexperts.experiments.base import Experiment, Row
+from gpexperts.experiments.figures import save_png
 from gpexperts.experiments.jalali2023 import EXPERIMENTS
 from gpexperts.experiments.jalali2023.claims import CLAIMS
 from gpexperts.experiments.jalali2023.notes import INTRODUCTION, NOTES, REASONS
@@ -27,16 +28,15 @@ def write_page(out: Path, page: Path) -> None:
         A Markdown file; its figures and tables go into the folder of the same name.
     """
     write_finished(EXPERIMENTS.values(), out)
-    results = {
-        name: read_csv(out / f"{name}.csv") if (out / f"{name}.csv").is_file() else [] for name in EXPERIMENTS
-    }
+    tables = {name: out / f"{name}.csv" for name in EXPERIMENTS}
+    results = {name: read_csv(table) if table.is_file() else [] for name, table in tables.items()}
     folder = page.with_suffix("")
     folder.mkdir(parents=True, exist_ok=True)
-    for name in EXPERIMENTS:
-        for suffix in (".csv", ".png"):
-            file = out / f"{name}{suffix}"
-            if file.is_file() and file.resolve() != (folder / file.name).resolve():
-                shutil.copy(file, folder / file.name)
+    for name, rows in results.items():
+        if rows:
+            if folder.resolve() != out.resolve():
+                shutil.copy(tables[name], folder)
+            save_png(EXPERIMENTS[name].draw(rows), folder / name)
     sections = [INTRODUCTION, _claims(results), "## Experiments"]
     sections += [_section(EXPERIMENTS[name], rows, folder.name) for name, rows in results.items()]
     page.write_text("\n\n".join(section.strip() for section in sections) + "\n", encoding="utf-8")
