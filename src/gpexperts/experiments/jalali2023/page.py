@@ -43,20 +43,25 @@ def write_page(out: Path, page: Path) -> None:
 
 
 def _claims(results: dict[str, list[Row]]) -> str:
-    lines = ["## Which claims hold", ""]
-    lines += ["| the paper says | here | numbers | why |", "| --- | --- | --- | --- |"]
+    lines = ["| the paper says | here | why |", "| --- | --- | --- |"]
+    numbers = []
     for claim in CLAIMS:
         absent = [name for name in claim.rests_on if not results[name]]
         if absent:
-            verdict, numbers = "not run", f"`gpexperts reproduce {absent[0]}` would tell"
-        else:
-            try:
-                verdict, numbers = claim.judge(results)
-            except KeyError as missing:  # some of its runs are not finished
-                names = ", ".join(f"`gpexperts reproduce {name}`" for name in claim.rests_on)
-                verdict, numbers = "incomplete", f"without {missing}; {names} would complete it"
-        lines.append(f"| {claim.text} | **{verdict}** | {_minus(numbers)} | {REASONS.get(claim.text, '')} |")
-    return "\n".join(lines)
+            lines.append(f"| {claim.text} | **not run** | `gpexperts reproduce {absent[0]}` would tell |")
+            continue
+        try:
+            verdict, evidence = claim.judge(results)
+        except KeyError as missing:  # some of its runs are not finished
+            names = ", ".join(f"`gpexperts reproduce {name}`" for name in claim.rests_on)
+            lines.append(f"| {claim.text} | **incomplete** | without {missing}; {names} would complete it |")
+            continue
+        lines.append(f"| {claim.text} | **{verdict}** | {REASONS.get(claim.text, '')} |")
+        numbers.append(f"- *{claim.text}*: {verdict}. {_minus(evidence[0].upper() + evidence[1:])}.")
+    sections = ["## Which claims hold", "\n".join(lines)]
+    if numbers:
+        sections += ["The numbers that decide:", "\n".join(numbers)]
+    return "\n\n".join(sections)
 
 
 def _minus(text: str) -> str:
