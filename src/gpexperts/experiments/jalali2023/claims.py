@@ -79,7 +79,7 @@ def _npae_ignores_m(results: Results) -> Judgement:
         m: mean_of(rows, "smse", method=m, n_experts=10) / mean_of(rows, "smse", method=m, n_experts=5) - 1
         for m in (*INDEPENDENT, "NPAE")
     }
-    text = ", ".join(f"{m} {value:+.1%}" for m, value in change.items())
+    text = ", ".join(f"{m} {100 * value:+.1f} %" for m, value in change.items())
     held = [abs(change["NPAE"]) < 0.05, all(change[m] > abs(change["NPAE"]) for m in INDEPENDENT)]
     return _verdict(held), f"concrete, change of SMSE from M = 5 to M = 10: {text}"
 
@@ -164,7 +164,7 @@ def _beat_npae(results: Results) -> Judgement:
             smse = mean_of(results[name], "smse", method=method, ratio=ratio, **where)
             if smse < 0.99 * npae:
                 place = " M = ".join(map(str, where.values()))
-                parts.append(f"{method} at {ratio:.0%} on {place} ({smse:.4g} against {npae:.4g})")
+                parts.append(f"{method} at {100 * ratio:.0f} % on {place} ({smse:.4g} against {npae:.4g})")
     return _verdict([bool(parts)]), "SMSE smaller than NPAE's by more than 1 %: " + (
         "; ".join(parts) or "nowhere"
     )

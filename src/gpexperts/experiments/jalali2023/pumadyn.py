@@ -52,7 +52,7 @@ def draw(rows: list[Row]) -> Figure:
             )  # fmt: skip
         ax.set_xticks(range(len(numbers)), [f"M = {M}" for M in numbers])
         ax.set_ylabel("prediction CPU s")
-        ax.set_title(f"{ratio:.0%} of the experts", fontsize=10)
+        ax.set_title(f"{100 * ratio:.0f} % of the experts", fontsize=10)
         ax.legend(fontsize=8, frameon=False)
     return figure
 
