@@ -122,7 +122,8 @@ def draw(rows: list[Row]) -> Figure:
         ax.set_xlabel(sweep)
         ax.set_xticks(values, map(str, values))
         ax.minorticks_off()
-        ax.legend(fontsize=7, frameon=False)
+        ax.margins(y=0.25)
+        ax.legend(loc="upper left", fontsize=7, frameon=False)
         ax.grid(alpha=0.25)
     for row_of_axes in axes:
         row_of_axes[0].set_ylabel("CPU s")
