@@ -90,10 +90,12 @@ def _absent(experiment: Experiment, rows: list[Row]) -> list[str]:
     if not rows:
         return ["all of it"]
     present = {(row.get("data"), row.get("method")) for row in rows}
-    return [
-        f"{config['data']} {method['method']}"
+    sets = {row.get("data") for row in rows}
+    absent = [
+        f"{config['data']} {method['method']}" if config["data"] in sets else str(config["data"])
         for config in experiment.configs
         if "data" in config
         for method in config.get("methods", [])
         if (config["data"], method["method"]) not in present
     ]
+    return list(dict.fromkeys(absent))
