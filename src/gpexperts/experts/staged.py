@@ -1,7 +1,6 @@
 """Training whose cost grows with the accuracy wanted, not with the number of rows.
 
-    stage 1   few blocks, standardised inputs, two starts: a first guess of the length scales; again in
-              that metric where nearly all seems to be noise
+    stage 1   few blocks, standardised inputs, two starts: a first guess of the length scales
     stage 2   blocks cut in the metric just learned: which kernels come into question?
     stage 3…  larger blocks in the newest metric, for each kernel left, until nothing is gained
     last      the noise alone, on many more rows, which also settle the choice of the kernel
@@ -43,10 +42,6 @@ IN_QUESTION = 0.03
 MAX_IN_QUESTION = 2
 SHORTER = 0.1
 """Stage 1 starts again with length scales so many times as long, and keeps the likelier end."""
-MOSTLY_NOISE = 0.5
-"""Where noise takes more than this share of the variance, stage 1 is gone through again in the metric it has
-learned: fine structure along few of the inputs does not show in blocks that are compact in all of them."""
-MAX_GUESSES = 3
 NOISE_AT_START = 0.05
 """Stage 2 starts with at least this share of noise: from much less, the gradient of its logarithm
 vanishes and the optimiser would stay in a noise-free corner it was led into by poor blocks."""
@@ -124,12 +119,13 @@ def train_in_stages(
         only = stages.train(start, stages.draw(no_metric, FINAL_BLOCKS), max_steps=0)
         return StagedTraining(only.covariance, only.trace, choice, {})
 
-    first = stages.guess(start, no_metric, n_restarts)
-    for _ in range(MAX_GUESSES - 1):
-        if first.covariance.noise_variance < MOSTLY_NOISE * float(y.var()):
-            break
-        again = stages.guess(first.covariance.kernel, stages.metric(first))
-        first = Training(again.covariance, first.trace + _continued(again.trace, first.trace[-1]))
+    blocks = stages.draw(no_metric, FIRST_BLOCKS)
+    # Where noise dominates, a smooth function is a local optimum next to the one with the fine structure.
+    firsts = [
+        stages.train(kernel, blocks, max_steps=40, tolerance=1e-4, n_restarts=n_restarts)
+        for kernel in (start, _shorter(start))
+    ]
+    first = max(firsts, key=lambda training: training.trace[-1].log_marginal_likelihood)
     theta = first.covariance.kernel.theta
     blocks = stages.draw(stages.metric(first), CHOICE_BLOCKS)
     starts = {name: _noisier(k.clone_with_theta(theta), float(y.var())) for name, k in candidates.items()}
@@ -198,18 +194,6 @@ class _Stages:
             checkpoint=self.checkpoint,
             **settings,
         )
-
-    def guess(self, start: Kernel, metric: np.ndarray, n_restarts: int = 0) -> Training:
-        """Train on few blocks, from two starts.
-
-        Where noise dominates, a smooth function is a local optimum next to the one with the fine structure.
-        """
-        blocks = self.draw(metric, FIRST_BLOCKS)
-        ends = [
-            self.train(kernel, blocks, max_steps=40, tolerance=1e-4, n_restarts=n_restarts)
-            for kernel in (start, _shorter(start))
-        ]
-        return max(ends, key=lambda training: training.trace[-1].log_marginal_likelihood)
 
     def refine(self, training: Training) -> Training:
         """Train on large blocks in the newest metric, again with new ones while that pays."""
