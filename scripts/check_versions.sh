@@ -25,11 +25,11 @@ environment() {
     "$uv" venv --quiet --clear --python "$python" "$folder/$1"
 }
 
-# install NAME WHAT...: into it.
+# install NAME WHAT...: into it, compiled: the tests start many processes, which would each compile all of it.
 install() {
     name=$1
     shift
-    "$uv" pip install --quiet --python "$folder/$name/bin/python" "$@"
+    "$uv" pip install --quiet --compile-bytecode --python "$folder/$name/bin/python" "$@"
 }
 
 # tests NAME RESOLUTION: the quick tests, with the package installed and not the checkout's source.

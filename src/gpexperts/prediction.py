@@ -92,13 +92,13 @@ def _batch_size(
     experts: Experts | ClusterExperts, aggregator: Aggregator, d: int, K: int, budget: int
 ) -> int:
     """How many queries fit the budget, by what one of them keeps in memory."""
-    rows = max(experts.size(i) for i in range(experts.n_experts))
+    largest = sorted((experts.size(i) for i in range(experts.n_experts)), reverse=True)[:K]
     words = 4 * d + (4 + experts.n_outputs) * K
     if aggregator.needs_covariance:
         # q of each asked expert, the gathered copies of a pair, R, its solve, and the list of pairs.
-        words += (K + 4) * rows + 8 * K * K
+        words += sum(largest) + 4 * largest[0] + 8 * K * K
     else:
-        words += 3 * rows
+        words += 3 * largest[0]
     return max(16, budget // (8 * words))
 
 

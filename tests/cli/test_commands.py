@@ -439,6 +439,28 @@ def test_an_interrupt_ends_with_130_and_leaves_nothing(run) -> None:
     assert sorted(os.listdir()) == before
 
 
+def test_a_bad_row_on_standard_input_ends_it_while_more_may_come(run) -> None:
+    """Arrow's thread was still reading while Python ended: "Fatal Python error", exit code 134."""
+    process = subprocess.Popen(
+        [*COMMAND, "predict", "houses.gpx", "-", "-o", "out.csv"],
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        bufsize=0,
+    )
+    assert process.stdin is not None
+    assert process.stderr is not None
+    with process, process.stderr:
+        rows = memoryview(b"area,rooms,town\n50,two,west\n" + b"50,2,west\n" * 200_000)
+        with contextlib.suppress(BrokenPipeError):  # it may have ended by then
+            while rows:
+                rows = rows[process.stdin.write(rows) :]
+        assert process.wait(timeout=100) == 2
+        said = process.stderr.read().decode()
+    assert "column rooms, row 2: invalid value 'two'" in said
+    assert said.count("\n") == 1
+    assert not Path("out.csv").exists()
+
+
 def test_bars_are_shown_on_a_terminal(run) -> None:
     ours, theirs = pty.openpty()
     subprocess.run([*COMMAND, *FIT, "--drop", "id,town"], stderr=theirs, check=True)

@@ -36,3 +36,15 @@ def test_all_runs_all_and_says_what_is_missing(tmp_path: Path, monkeypatch: pyte
     assert {p.name for p in out.glob("*.svg")} == {"selection-scheme.svg"}
     assert "selection-scheme: " in result.output
     assert "not run: concrete is not at hand; try `gpexperts datasets --download concrete`" in result.output
+
+
+def test_an_interrupt_says_that_finished_runs_are_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(command, "run_experiment", interrupted)
+    result = runner.invoke(app, ["reproduce", "cost", "--quick", "--out", str(tmp_path)])
+    assert result.exit_code == 130
+    assert "the same command continues" in result.output

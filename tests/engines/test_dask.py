@@ -31,6 +31,7 @@ from gpexperts.aggregation import NPAE
 from gpexperts.cluster import fitting, groups
 from gpexperts.cluster.neighbourhoods import Neighbourhoods
 from gpexperts.engines.batches import balanced_batches, in_order
+from gpexperts.engines.clients import is_collection
 from gpexperts.engines.dask import DaskEngine, engine_for
 from gpexperts.exceptions import ClusterError
 from gpexperts.experts import staged
@@ -653,6 +654,12 @@ def test_workers_that_leave_for_good_are_done_without(by_hand, data) -> None:
         worker.kill()
     np.testing.assert_allclose(there.predict(X_new), before, rtol=0, atol=1e-10)
     assert len(client.nthreads()) == 1
+
+
+def test_frames_of_an_older_dask_are_collections() -> None:
+    """Before 2025 they came from a package of their own, and were fetched like any table."""
+    assert is_collection(type("DataFrame", (), {"__module__": "dask_expr._collection"})())
+    assert not is_collection(pd.DataFrame())
 
 
 def test_no_workers_at_all_is_an_error_within_the_limit(by_hand, data) -> None:

@@ -58,7 +58,7 @@ def test_every_experiment_of_the_paper_is_there() -> None:
         "concrete-baselines", "concrete-graph", "selection-scheme", "concrete-selection",
         "concrete-activation", "concrete-ci", "synthetic-intervals", "synthetic-k",
         "synthetic-quality", "pumadyn", "real-world", "partition", "consistency", "cost", "fixed-sets",
-        "pol-k", "protein-target",
+        "pol-k", "protein-target", "sarcos-recall",
     ]  # fmt: skip
 
 

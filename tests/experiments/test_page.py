@@ -54,6 +54,20 @@ def test_outputs_are_compared_in_pairs() -> None:
     assert "MSLL +0.01000" in numbers
 
 
+@pytest.mark.parametrize(("noise", "better"), [(0.0, 5), (0.1, 0)])
+def test_npae_is_better_only_beyond_what_chance_explains(noise: float, better: int) -> None:
+    # NPAE is better by 0.01 on average; noise of opposite signs in two of three pairs hides it.
+    rows = [
+        {"seed": s, "n_experts": 5, "method": m, "smse": v, "msll": v}
+        for s, wobble in enumerate((-noise, noise, 0.0))
+        for m, v in [("NPAE", 0.1 + wobble), *((m, 0.11) for m in ("PoE", "GPoE", "BCM", "RBCM", "GRBCM"))]
+    ]
+    claim = "NPAE beats the independent rules, on concrete"
+    verdict, numbers = JUDGES[claim]({"concrete-baselines": rows})
+    assert verdict == ("held" if better else "did not hold")
+    assert numbers.endswith(f"for {better} of 5")
+
+
 def test_the_page_tells_what_was_run_and_what_was_not(tmp_path: Path) -> None:
     reproduce(EXPERIMENTS["selection-scheme"], tmp_path / "out", [0], (60, 12))
     write_page(tmp_path / "out", tmp_path / "docs" / "reproduction.md")

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from gpexperts.experiments.base import TableSpec
-from gpexperts.experiments.tables import markdown_table, mean_of, summarise, write_csv
+from gpexperts.experiments.tables import markdown_table, mean_of, summarise, with_paper, write_csv
 
 ROWS = [
     {"seed": 0, "method": "NPAE", "smse": 0.1, "msll": -1.0},
@@ -35,6 +35,13 @@ def test_the_papers_numbers_stand_beside_ours() -> None:
         "| NPAE | 0.2000 ± 0.1414 | 0.25 | −1.500 ± 0.707 |",
         "| KNN | 0.2000 | – | – |",
     ]
+
+
+def test_rows_get_the_papers_numbers_of_their_line() -> None:
+    spec = TableSpec(keys=("method", "ratio"), scores=("smse",), paper={("NPAE", None): {"smse": 0.25}})
+    first, _, last = with_paper(ROWS, spec)
+    assert first == ROWS[0] | {"smse_paper": 0.25}
+    assert last == ROWS[2]
 
 
 def test_the_csv_file_has_the_columns_of_all_rows(tmp_path: Path) -> None:

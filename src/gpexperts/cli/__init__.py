@@ -21,7 +21,7 @@ def main() -> None:
 
         print(f"gpexperts: {MissingExtraError('The command line', 'cli')}", file=sys.stderr)
         raise SystemExit(2) from error
-    from gpexperts.cli.common import telling_errors
+    from gpexperts.cli.common import leaving_at_once, telling_errors
 
-    with telling_errors():
+    with leaving_at_once(), telling_errors():
         app(prog_name="gpexperts")

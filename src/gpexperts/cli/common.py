@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import traceback
 import warnings
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Annotated, Any
 
 import typer
@@ -20,6 +21,7 @@ __all__ = [
     "Format",
     "Quiet",
     "Verbose",
+    "leaving_at_once",
     "one_bar",
     "print_json",
     "progress",
@@ -76,6 +78,25 @@ def telling_errors() -> Iterator[None]:
             hint = "" if expected else f"unexpected {type(error).__name__} (--debug shows where): "
             print(f"gpexperts: {hint}{_paragraph(error)}", file=sys.stderr)
             raise SystemExit(2) from None
+
+
+@contextmanager
+def leaving_at_once() -> Iterator[None]:
+    """End the process where it stands after an error or an interrupt, if Arrow still reads standard input.
+
+    Its thread would call into a Python that is being taken down, which aborts the process; or it would
+    keep it waiting for input that nobody needs any more. Whatever was to be tidied up has been by now.
+    """
+    try:
+        yield
+    except SystemExit as end:
+        reading = sys.modules.get("gpexperts.tables.standard_input")
+        if end.code and reading is not None and reading.arrow_may_be_reading():
+            for stream in (sys.stdout, sys.stderr):
+                with suppress(OSError):  # whoever read it may be gone
+                    stream.flush()
+            os._exit(end.code if isinstance(end.code, int) else 1)
+        raise
 
 
 def _tell_warning(message: Warning | str, *_: Any, **__: Any) -> None:

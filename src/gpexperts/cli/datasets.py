@@ -12,6 +12,7 @@ from rich.table import Table
 
 from gpexperts.datasets.base import DATASETS, DataSetMissingError, cache_folder, find, load
 from gpexperts.datasets.download import sha256_of
+from gpexperts.files import readable_size
 
 __all__ = ["datasets"]
 
@@ -47,7 +48,7 @@ def datasets(
 
 
 def _present(path: Path, expected: str | None) -> str:
-    size = f"{path.stat().st_size / 1e6:.1f} MB"
+    size = readable_size(path.stat().st_size)
     if expected is None:
         return size
     return f"{size}, {'the same file' if sha256_of(path) == expected else 'another file'}"

@@ -60,8 +60,14 @@ def reproduce(
             f"{name!r} is no experiment; choose one of {known}, or all.", param_hint="NAME"
         )
     chosen = list(EXPERIMENTS.values()) if name == "all" else [EXPERIMENTS[name]]
-    for experiment in chosen:
-        _run(experiment, out, seeds, quick, console)
+    try:
+        for experiment in chosen:
+            _run(experiment, out, seeds, quick, console)
+    except KeyboardInterrupt:
+        console.print(
+            f"Stopped. Finished runs are kept in {out}; the same command continues.", soft_wrap=True
+        )
+        raise
 
 
 def _listing() -> Table:

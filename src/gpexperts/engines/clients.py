@@ -34,7 +34,8 @@ def distributed() -> Any:
 
 def is_collection(X: Any) -> bool:
     """Whether X is a dask array or frame; does not import dask."""
-    return type(X).__module__.partition(".")[0] == "dask"
+    # Frames of Dask before 2025 are of another package.
+    return type(X).__module__.partition(".")[0] in ("dask", "dask_expr")
 
 
 def is_client(value: Any) -> bool:

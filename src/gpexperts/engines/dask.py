@@ -7,7 +7,6 @@ no progress, for too long ends with an error that names the work.
 
 from __future__ import annotations
 
-import asyncio
 import re
 import time
 import uuid
@@ -135,6 +134,7 @@ class DaskEngine(Engine):
 
     def _await(self, client: Any, futures: list[Any], *, fetch: bool) -> list[Any]:
         """Wait until all is done and fetch the results, in one go: a step pays for one change of thread."""
+        import asyncio  # here, as `import gpexperts` needs none of it
 
         async def waiting() -> Any:
             await distributed().wait(futures)

@@ -24,7 +24,7 @@ from gpexperts.experiments.base import Config, Row
 from gpexperts.metrics import coverage, msll, smse
 from gpexperts.selection import DNNSelector, GGMSelector, KNNSelector, Selector
 
-__all__ = ["answers", "asking", "compare", "exact", "fitted", "problem", "rule", "timed"]
+__all__ = ["answers", "asking", "compare", "exact", "fitted", "problem", "rule", "scored", "timed"]
 
 T = TypeVar("T")
 _NAMES = {"poe": "PoE", "gpoe": "GPoE", "bcm": "BCM", "rbcm": "RBCM", "grbcm": "GRBCM", "npae": "NPAE"}
@@ -85,7 +85,7 @@ def answers(config: Config, rows: Split, seed: int) -> Iterator[tuple[Row, Distr
             "kernel": str(model.kernel_),
         }
         for method in config["methods"]:
-            experts, row = _answer(method, model, rows)
+            experts, row = scored(method, model, rows)
             mended = ", ".join(sorted({w.category.__name__ for w in caught}))
             yield shared | row | {"warnings": mended}, experts
 
@@ -97,7 +97,8 @@ def timed(action: Callable[[], T]) -> tuple[T, float, float]:
     return result, time.perf_counter() - began, time.process_time() - cpu_began
 
 
-def _answer(method: Config, model: DistributedGPRegressor, rows: Split) -> tuple[DistributedGPRegressor, Row]:
+def scored(method: Config, model: DistributedGPRegressor, rows: Split) -> tuple[DistributedGPRegressor, Row]:
+    """The model set to answer by a method, and its scores and times."""
     experts = _experts_for(method, model, rows)
     name, settings = _named_settings(method.get("selection", "all"))
     if "exact" not in method:

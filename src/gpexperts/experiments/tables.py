@@ -10,7 +10,7 @@ from typing import Any
 
 from gpexperts.experiments.base import Row, TableSpec
 
-__all__ = ["Summary", "markdown_table", "mean_of", "read_csv", "summarise", "write_csv"]
+__all__ = ["Summary", "markdown_table", "mean_of", "read_csv", "summarise", "with_paper", "write_csv"]
 
 TITLES = {
     "data": "data", "n": "n", "n_experts": "M", "n_selected": "K", "ratio": "K/M", "method": "method",
@@ -19,8 +19,17 @@ TITLES = {
     "select_seconds": "selection s", "predict_seconds": "prediction s", "fit_seconds": "fit s",
     "to_full_gp": "distance to full GP", "to_truth": "distance to truth", "std_ratio": "std over full GP's",
     "select_cpu": "selection CPU s", "predict_cpu": "prediction CPU s", "fit_cpu": "fit CPU s",
+    "log_likelihood": "log likelihood", "factor": "factor",
 }  # fmt: skip
-DECIMALS = {"smse": 4, "msll": 3, "coverage": 3, "coverage99": 3, "exponent": 2, "expected": 1}
+DECIMALS = {
+    "smse": 4,
+    "msll": 3,
+    "coverage": 3,
+    "coverage99": 3,
+    "exponent": 2,
+    "expected": 1,
+    "log_likelihood": 0,
+}
 
 Summary = dict[tuple[Any, ...], dict[str, tuple[float, float | None, int]]]
 """Values of the keys ↦ score ↦ mean over seeds, standard deviation over seeds, number of seeds."""
@@ -74,6 +83,15 @@ def mean_of(rows: list[Row], score: str, **where: Any) -> float:
     return statistics.fmean(values) if values else math.nan
 
 
+def with_paper(rows: list[Row], spec: TableSpec) -> list[Row]:
+    """The rows, each with the paper's numbers in columns named after the scores: "smse_paper"."""
+    numbers = [spec.paper.get(tuple(row.get(key) for key in spec.keys), {}) for row in rows]
+    return [
+        row | {f"{score}_paper": number for score, number in paper.items()}
+        for row, paper in zip(rows, numbers, strict=True)
+    ]
+
+
 def markdown_table(rows: list[Row], spec: TableSpec) -> str:
     """A table of mean ± standard deviation over seeds, with a column for the paper's numbers."""
     summary = summarise(rows, spec.keys, spec.scores)
@@ -91,7 +109,7 @@ def markdown_table(rows: list[Row], spec: TableSpec) -> str:
             cells.append(_cell(score, line.get(score)))
             if score in papers:
                 number = spec.paper.get(key, {}).get(score)
-                cells.append("–" if number is None else f"{number:g}")
+                cells.append("–" if number is None else f"{number:g}".replace("-", "−"))
         lines.append(cells)
     return "\n".join("| " + " | ".join(cells) + " |" for cells in lines) + "\n"
 

@@ -31,6 +31,11 @@ _SMALL = 1e-6
 """Squared distances below this share of the squared norms have lost six digits or more to cancellation."""
 
 
+_NEGLIGIBLE = 1e-75
+"""A correlation that may as well be 0. Of much smaller ones, products such as q_iᵀ k q_j leave the normal
+range of floating point, where processors multiply matrices at a quarter of their speed."""
+
+
 class _Profile(NamedTuple):
     """A stationary correlation f as a function of the squared scaled distance ρ².
 
@@ -51,7 +56,9 @@ class _Profile(NamedTuple):
 
 def _rbf(sq: np.ndarray, _: float) -> np.ndarray:
     sq *= -0.5
-    return np.exp(sq, out=sq)
+    np.exp(sq, out=sq)
+    sq[sq < _NEGLIGIBLE] = 0.0
+    return sq
 
 
 def _rbf_with_slope(sq: np.ndarray, _: float) -> tuple[np.ndarray, np.ndarray]:

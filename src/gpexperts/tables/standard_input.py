@@ -17,7 +17,14 @@ from typing import Any
 
 from gpexperts.tables.arrow import pa
 
-__all__ = ["standard_input"]
+__all__ = ["arrow_may_be_reading", "standard_input"]
+
+_taken = False
+
+
+def arrow_may_be_reading() -> bool:
+    """Whether a thread of Arrow's may be waiting for standard input, which it calls Python for."""
+    return _taken
 
 
 def standard_input() -> Any:
@@ -33,6 +40,8 @@ def standard_input() -> Any:
 
 class _Interruptible:
     def __init__(self, descriptor: int) -> None:
+        global _taken
+        _taken = True
         self._input = descriptor
         self._signals, write_end = os.pipe()
         os.set_blocking(write_end, False)

@@ -19,6 +19,7 @@ from gpexperts.experiments.jalali2023 import (
     protein_target,
     pumadyn,
     real_world,
+    sarcos_recall,
     selection_scheme,
     synthetic_intervals,
     synthetic_k,
@@ -47,5 +48,6 @@ EXPERIMENTS: dict[str, Experiment] = {
         fixed_sets,
         pol_k,
         protein_target,
+        sarcos_recall,
     )
 }

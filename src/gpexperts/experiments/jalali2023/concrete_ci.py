@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from gpexperts.experiments.base import Experiment, TableSpec
 from gpexperts.experiments.compare import compare, rule
-from gpexperts.experiments.figures import bars
+from gpexperts.experiments.figures import dots
+from gpexperts.experiments.tables import with_paper
 
 PAPER = {
     ("GPoE", "all"): {"smse": 0.138, "msll": -0.876, "predict_seconds": 0.03},
@@ -20,16 +21,20 @@ METHODS = [
     for chosen in ({}, {"selection": "knn", "n_selected": 6})
 ]
 
+TABLE = TableSpec(
+    keys=("method", "selection"),
+    scores=("smse", "msll", "coverage", "predict_seconds", "predict_cpu"),
+    paper=PAPER,
+)
+
 EXPERIMENT = Experiment(
     name="concrete-ci",
     paper='Table "Expert Selection in CI-Based Baselines"',
     about="concrete, M = 10, K = 6: GPoE, RBCM and GRBCM with and without KNN",
     configs=({"data": "concrete", "n_experts": 10, "methods": METHODS},),
     run=compare,
-    table=TableSpec(
-        keys=("method", "selection"),
-        scores=("smse", "msll", "coverage", "predict_seconds", "predict_cpu"),
-        paper=PAPER,
+    table=TABLE,
+    draw=lambda rows: dots(
+        with_paper(rows, TABLE), "method", ("smse", "msll", "predict_seconds"), by="selection"
     ),
-    draw=lambda rows: bars(rows, "method", ("smse", "msll", "predict_cpu"), by="selection"),
 )

@@ -103,27 +103,30 @@ def _least(
 
 
 def draw(rows: list[Row]) -> Figure:
-    """One panel per sweep, both axes logarithmic."""
+    """One panel per sweep, both axes logarithmic; dashed, the growth the paper counts."""
     sweeps = list(dict.fromkeys(row["sweep"] for row in rows))
-    figure, axes = new_figure(len(sweeps), width=3.1, height=3.0)
-    for sweep, ax in zip(sweeps, axes[0], strict=True):
+    figure, axes = new_figure(3, -(-len(sweeps) // 3), width=3.6, height=3.0)
+    for ax in axes.flat[len(sweeps) :]:
+        ax.axis("off")
+    for sweep, ax in zip(sweeps, axes.flat, strict=False):
         mine = [row for row in rows if row["sweep"] == sweep and row["seed"] == rows[0]["seed"]]
         for i, stage in enumerate(dict.fromkeys(row["stage"] for row in mine)):
             line = [row for row in mine if row["stage"] == stage]
-            label = f"{stage}: {line[0]['exponent']:.1f} (paper {PAPER[sweep, stage]['exponent']:g})"
-            ax.loglog(
-                [row["value"] for row in line],
-                [row["cpu_seconds"] for row in line],
-                marker=MARKERS[i],
-                ms=4,
-                label=label,
-            )
+            papers = PAPER[sweep, stage]["exponent"]
+            values, seconds = (np.array([row[key] for row in line]) for key in ("value", "cpu_seconds"))
+            label = f"{stage}: {line[0]['exponent']:.1f} (paper {papers:g})"
+            ax.loglog(values, seconds, color=f"C{i}", marker=MARKERS[i], ms=4, label=label)
+            # As it would grow from the middle on by the paper's count.
+            later = values[len(values) // 2 :]
+            ax.loglog(later, seconds[-len(later)] * (later / later[0]) ** papers, f"C{i}--", lw=0.9)
         ax.set_xlabel(sweep)
-        ax.set_xticks([row["value"] for row in line], [str(row["value"]) for row in line])
+        ax.set_xticks(values, map(str, values))
         ax.minorticks_off()
-        ax.legend(fontsize=7, frameon=False)
+        ax.margins(y=0.25)
+        ax.legend(loc="upper left", fontsize=7, frameon=False)
         ax.grid(alpha=0.25)
-    axes[0][0].set_ylabel("CPU s")
+    for row_of_axes in axes:
+        row_of_axes[0].set_ylabel("CPU s")
     return figure
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from gpexperts.experiments.base import Config, Experiment, Row, TableSpec
 from gpexperts.experiments.compare import answers, asking, problem, rule
-from gpexperts.experiments.figures import bars
+from gpexperts.experiments.figures import dots
 from gpexperts.metrics import msll, smse
 from gpexperts.selection import Selector
 
@@ -54,9 +54,9 @@ def run(config: Config, seed: int) -> list[Row]:
 
 
 def draw(rows: list[Row]) -> Figure:
-    """One bar per way of choosing."""
+    """One dot per way of choosing."""
     short = [row | {"method": row["method"].split(" of ")[0]} for row in rows]
-    return bars(short, "data", ("smse", "msll"), width=3.6)
+    return dots(short, "method", ("smse", "msll"), panels="data", log=("smse",), width=3.6)
 
 
 EXPERIMENT = Experiment(

@@ -31,7 +31,8 @@ things it leaves open or has otherwise:
   the tables is mostly that of the split, which all methods share: a difference between methods can be
   sound though it is smaller.
 
-Times are CPU seconds of all threads together, measured on two cores that other work shared.
+Times are CPU seconds of all threads together, measured on two cores that other work shared; a dash stands
+for what was not measured.
 """
 
 NOTES: dict[str, str] = {
@@ -60,28 +61,38 @@ linear in K. KNN's selection takes about a millisecond at every M. GLasso has no
 regime by M = 128.
 """,
     "pumadyn": """
-The paper's numbers are met to within a few units of the fourth decimal for every dependent method, and
-the independent rules are better here: GRBCM, whose experts share a random communication set, is even
-ahead of NPAE, for which the paper has it the other way round.
+The paper's numbers are met to within about 2 % for every dependent method, mostly from above: the parts that
+k-means happens to find, and how θ is trained, make differences of that size. The independent rules are better
+here: GRBCM, whose experts share a random communication set, is even ahead of NPAE, for which the paper has it
+the other way round.
 """,
     "real-world": """
-- *airfoil*: as in the paper or better, but for GGM, which no fixed set of these parts could bring to the
-  paper's number (see fixed-sets).
+In each panel the dots are ours and the diamonds the paper's; "KNN-7" asks 70 % of the experts.
+
+- *GGM* is worse than in the paper on every set but parkinsons: no fixed set of half of these parts serves
+  all queries (see fixed-sets).
+- *airfoil*: otherwise as in the paper or better; RBCM's larger SMSE is within what the split changes
+  (fixed-sets has the spread over seeds).
 - *parkinsons*: errors next to nothing against the paper's 0.21. The inputs hold the subject's number and
   the time of the test, and the target was interpolated in time for each subject. Joint training finds
   that out: its kernel (in the CSV file) switches the 16 voice measures off, keeps subject, age, sex and
   time, and has next to no noise. The paper's numbers show a model that did not. All methods that reach a
-  subject's own expert are at the floor; GGM does not reach all.
-- *pol*: the paper's numbers for the dependent methods are better than ours at half of the experts. pol-k
-  tells why: a lone nearest expert beats the paper's best number here, and every further expert makes it
-  worse. The target has eleven levels and the stationary kernel is wrong for it, so that far experts
-  contradict the near ones with confidence (coverage is below 95 %). Which parts the paper had is not
-  known.
+  subject's own expert are at the floor; GGM does not reach all. NPAE's intervals are too wide here: its
+  nugget, 1e-8 of the prior variance, is larger than the noise.
+- *pol*: worse than in the paper for all rules but GPoE. pol-k tells why: a lone nearest expert beats the
+  paper's best number here, and every further expert makes it worse. The target has eleven levels and the
+  stationary kernel is wrong for it, so that far experts contradict the near ones with confidence
+  (coverage is below 95 %). What the paper had otherwise is not known: random parts, parts cut in the
+  inputs' raw units, and length scales half as long again or 30 % shorter were tried, and none meets both
+  of its scores.
 - *protein*: with RMSD as the target the paper's SMSE is out of reach of this kernel; with log(1 + RMSD),
-  which a widely used collection has, it is met (see protein-target). It looks as if that was the paper's
-  target, and its numbers stand beside that variant.
-- *sarcos*: the official test rows are all training rows, so that "sarcos-official" is partly recall.
-  "sarcos" leaves them out of training; neighbours in time remain, and it is still an easy test.
+  which a widely used collection has, it is all but met (see protein-target). It looks as if that was the
+  paper's target, and its numbers stand beside that variant.
+- *sarcos*: the official test rows are all training rows, so that "sarcos-official" is recall. Most of
+  the paper's numbers for it are better than ours, and recall is what the split rewards: a kernel with
+  shorter length scales and less noise, which is less likely and predicts new rows worse, passes the
+  paper's SMSE and MSLL (see sarcos-recall). "sarcos" leaves the test rows out of training; neighbours in
+  time remain, and it is still an easy test.
 - *song*: only the first 1,176 rows were at hand; with the whole set the same command runs the paper's
   configuration. On the head M is 8, and the numbers say nothing about the paper's.
 """,
@@ -109,6 +120,11 @@ GGM's set is nearer to the median set than to the best one.
     "protein-target": """
 The paper's number for KNN stands beside log(1 + RMSD), which comes close to it; RMSD itself does not.
 """,
+    "sarcos-recall": """
+Factor 1 is the kernel with the highest likelihood; the others follow their training rows more closely than
+the data warrant. On the official split, whose test rows are training rows, the closer the better, far past
+the paper's 0.0025. With the test rows left out the error grows.
+""",
     "pol-k": """
 The smallest K is the best, whichever rule combines: see real-world.
 """,
@@ -116,11 +132,12 @@ The smallest K is the best, whichever rule combines: see real-world.
 
 REASONS: dict[str, str] = {
     "NPAE beats the independent rules, on concrete": (
-        "GRBCM is better: its experts also see a communication set. With latent variances the others come "
-        "near NPAE, too; the paper's are far behind."
+        "BCM and RBCM, which combine latent variances here, cannot be told from NPAE; the paper's are far "
+        "behind. GRBCM is better: its experts also see a communication set."
     ),
     "NPAE beats them on real data": (
-        "Not where the model is wrong (pol) or the noise is nil (parkinsons), nor by much against GRBCM."
+        "Not where the model is wrong (pol), where there is less noise than NPAE's nugget (parkinsons), or "
+        "where the test rows are training rows (sarcos-official); nor by much against GRBCM."
     ),
     "NPAE does not depend on M; the other rules do": (
         "PoE, GPoE and BCM lose as parts get smaller; RBCM and GRBCM, which weigh experts by what they "
@@ -131,7 +148,8 @@ REASONS: dict[str, str] = {
     ),
     "KNN's and DNN's intervals are NPAE's; GGM's are worse": ("As the paper says."),
     "Softmax beats sigmoid output": (
-        "Both rank the experts of a query almost alike, and NPAE forgives the rest."
+        "Both rank the experts of a query almost alike, and NPAE forgives the rest. Neither depends on the "
+        "batch size by more than 1 %."
     ),
     "Selection helps the independent rules at no cost": (
         "GPoE gains: its equal weights no longer count those that know nothing. RBCM and GRBCM give them "

@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 
 from gpexperts.experiments.base import Experiment, Row
+from gpexperts.experiments.figures import save_png
 from gpexperts.experiments.jalali2023 import EXPERIMENTS
 from gpexperts.experiments.jalali2023.claims import CLAIMS
 from gpexperts.experiments.jalali2023.notes import INTRODUCTION, NOTES, REASONS
@@ -27,36 +28,40 @@ def write_page(out: Path, page: Path) -> None:
         A Markdown file; its figures and tables go into the folder of the same name.
     """
     write_finished(EXPERIMENTS.values(), out)
-    results = {
-        name: read_csv(out / f"{name}.csv") if (out / f"{name}.csv").is_file() else [] for name in EXPERIMENTS
-    }
+    tables = {name: out / f"{name}.csv" for name in EXPERIMENTS}
+    results = {name: read_csv(table) if table.is_file() else [] for name, table in tables.items()}
     folder = page.with_suffix("")
     folder.mkdir(parents=True, exist_ok=True)
-    for name in EXPERIMENTS:
-        for suffix in (".csv", ".png"):
-            file = out / f"{name}{suffix}"
-            if file.is_file() and file.resolve() != (folder / file.name).resolve():
-                shutil.copy(file, folder / file.name)
+    for name, rows in results.items():
+        if rows:
+            if folder.resolve() != out.resolve():
+                shutil.copy(tables[name], folder)
+            save_png(EXPERIMENTS[name].draw(rows), folder / name)
     sections = [INTRODUCTION, _claims(results), "## Experiments"]
     sections += [_section(EXPERIMENTS[name], rows, folder.name) for name, rows in results.items()]
     page.write_text("\n\n".join(section.strip() for section in sections) + "\n", encoding="utf-8")
 
 
 def _claims(results: dict[str, list[Row]]) -> str:
-    lines = ["## Which claims hold", ""]
-    lines += ["| the paper says | here | numbers | why |", "| --- | --- | --- | --- |"]
+    lines = ["| the paper says | here | why |", "| --- | --- | --- |"]
+    numbers = []
     for claim in CLAIMS:
         absent = [name for name in claim.rests_on if not results[name]]
         if absent:
-            verdict, numbers = "not run", f"`gpexperts reproduce {absent[0]}` would tell"
-        else:
-            try:
-                verdict, numbers = claim.judge(results)
-            except KeyError as missing:  # some of its runs are not finished
-                names = ", ".join(f"`gpexperts reproduce {name}`" for name in claim.rests_on)
-                verdict, numbers = "incomplete", f"without {missing}; {names} would complete it"
-        lines.append(f"| {claim.text} | **{verdict}** | {_minus(numbers)} | {REASONS.get(claim.text, '')} |")
-    return "\n".join(lines)
+            lines.append(f"| {claim.text} | **not run** | `gpexperts reproduce {absent[0]}` would tell |")
+            continue
+        try:
+            verdict, evidence = claim.judge(results)
+        except KeyError as missing:  # some of its runs are not finished
+            names = ", ".join(f"`gpexperts reproduce {name}`" for name in claim.rests_on)
+            lines.append(f"| {claim.text} | **incomplete** | without {missing}; {names} would complete it |")
+            continue
+        lines.append(f"| {claim.text} | **{verdict}** | {REASONS.get(claim.text, '')} |")
+        numbers.append(f"- *{claim.text}*: {verdict}. {_minus(evidence[0].upper() + evidence[1:])}.")
+    sections = ["## Which claims hold", "\n".join(lines)]
+    if numbers:
+        sections += ["The numbers that decide:", "\n".join(numbers)]
+    return "\n\n".join(sections)
 
 
 def _minus(text: str) -> str:
@@ -85,10 +90,12 @@ def _absent(experiment: Experiment, rows: list[Row]) -> list[str]:
     if not rows:
         return ["all of it"]
     present = {(row.get("data"), row.get("method")) for row in rows}
-    return [
-        f"{config['data']} {method['method']}"
+    sets = {row.get("data") for row in rows}
+    absent = [
+        f"{config['data']} {method['method']}" if config["data"] in sets else str(config["data"])
         for config in experiment.configs
         if "data" in config
         for method in config.get("methods", [])
         if (config["data"], method["method"]) not in present
     ]
+    return list(dict.fromkeys(absent))

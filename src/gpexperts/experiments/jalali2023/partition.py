@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gpexperts.experiments.base import Experiment, TableSpec
 from gpexperts.experiments.compare import asking, compare, rule
-from gpexperts.experiments.figures import bars
+from gpexperts.experiments.figures import dots
 from gpexperts.experiments.jalali2023.concrete_baselines import RULES
 
 METHODS = [*(rule(name) for name in RULES), asking("knn", 0.5)]
@@ -20,8 +20,5 @@ EXPERIMENT = Experiment(
     ),
     run=compare,
     table=TableSpec(keys=("data", "method", "partition")),
-    draw=lambda rows: bars(
-        [row | {"label": f"{row['method']}, {row['partition']}"} for row in rows],
-        "data", ("smse", "msll"), by="label", width=5.0,
-    ),
-)  # fmt: skip
+    draw=lambda rows: dots(rows, "method", ("smse", "msll"), by="partition", panels="data", width=4.2),
+)

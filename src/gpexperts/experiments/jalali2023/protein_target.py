@@ -7,8 +7,15 @@ from __future__ import annotations
 
 from gpexperts.experiments.base import Experiment, TableSpec
 from gpexperts.experiments.compare import asking, compare
-from gpexperts.experiments.figures import bars
+from gpexperts.experiments.figures import dots
 from gpexperts.experiments.jalali2023.real_world import PAPER
+from gpexperts.experiments.tables import with_paper
+
+TABLE = TableSpec(
+    keys=("data", "method"),
+    scores=("smse", "msll", "coverage", "fit_cpu"),
+    paper={("protein-log1p", "KNN"): PAPER["protein-log1p", "KNN", 0.5]},
+)
 
 EXPERIMENT = Experiment(
     name="protein-target",
@@ -19,11 +26,7 @@ EXPERIMENT = Experiment(
         for data in ("protein", "protein-log1p")
     ),
     run=compare,
-    table=TableSpec(
-        keys=("data", "method"),
-        scores=("smse", "msll", "coverage", "fit_cpu"),
-        paper={("protein-log1p", "KNN"): PAPER["protein-log1p", "KNN", 0.5]},
-    ),
-    draw=lambda rows: bars(rows, "data", ("smse", "msll")),
+    table=TABLE,
+    draw=lambda rows: dots(with_paper(rows, TABLE), "data", ("smse", "msll")),
     seeds=1,
 )

@@ -39,7 +39,7 @@ def draw(rows: list[Row]) -> Figure:
     names = ("NPAE", "GGM", "KNN", "DNN")
     figure, axes = new_figure(2, width=4.8)
     for ratio, ax in zip((0.5, 0.7), axes[0], strict=True):
-        mine = [row for row in rows if row["method"] in names and row["ratio"] in (None, ratio)]
+        mine = [row for row in rows if row["method"] in names and row.get("ratio") in (None, ratio)]
         summary = summarise(
             [r for r in mine if r["aggregation"] == "npae"], ("n_experts", "method"), ("predict_cpu",)
         )
@@ -52,7 +52,7 @@ def draw(rows: list[Row]) -> Figure:
             )  # fmt: skip
         ax.set_xticks(range(len(numbers)), [f"M = {M}" for M in numbers])
         ax.set_ylabel("prediction CPU s")
-        ax.set_title(f"{ratio:.0%} of the experts", fontsize=10)
+        ax.set_title(f"{100 * ratio:.0f} % of the experts", fontsize=10)
         ax.legend(fontsize=8, frameon=False)
     return figure
 
