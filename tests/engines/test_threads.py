@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from concurrent.futures import Future
 
 import joblib
 import numpy as np
@@ -114,3 +115,17 @@ def test_inside_another_worker_there_is_one(backend: str) -> None:
         joblib.delayed(usable_workers)(None) for _ in range(4)
     )
     assert counts == [1] * 4
+
+
+def test_ctrl_c_in_a_lock_is_ctrl_c(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It came as "RuntimeError: cannot release un-acquired lock" once in some hundred interrupts."""
+
+    def interrupted(self: Future, timeout: float | None = None) -> None:
+        try:
+            raise KeyboardInterrupt
+        finally:
+            threading.Lock().release()
+
+    monkeypatch.setattr(Future, "result", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        ThreadEngine(2).map(abs, [1, 2])

@@ -77,6 +77,11 @@ class ThreadEngine(Engine):
             try:
                 for future in [pool.submit(work) for _ in range(n_threads)]:
                     future.result()
+            except RuntimeError as error:
+                # Ctrl-C while Python leaves a lock arrives as "cannot release un-acquired lock".
+                if isinstance(error.__context__, KeyboardInterrupt):
+                    raise error.__context__ from None
+                raise
             finally:  # an interrupt of the caller ends the workers too
                 failed.set()
         return results  # type: ignore[return-value]
