@@ -18,7 +18,7 @@ import numpy as np
 from gpexperts.aggregation import NPAE, Aggregator
 from gpexperts.engines.base import Engine
 from gpexperts.experts.local import Experts
-from gpexperts.metrics import gaussian_width
+from gpexperts.metrics import coverage, nlpd
 from gpexperts.moments import ExpertMoments
 from gpexperts.prediction import gather_moments, without_weak_experts
 
@@ -114,20 +114,20 @@ def learn_rule(
 
     def loss(rule: Aggregator, moments: ExpertMoments) -> float:
         prediction = rule.combine(moments)
-        return _loss(y - prediction.mean, prediction.observation_var(noise))
+        return nlpd(y, prediction.mean, np.sqrt(prediction.observation_var(noise)))
 
     by_k = {k: loss(aggregator, _first(moments, k)) for k in CANDIDATES if k <= K_max}
     best = min(by_k.values())
     K = min(k for k, value in by_k.items() if value <= best + WORTHWHILE)
     evidence: dict[str, Any] = {"queries": len(rows), "loss_by_n_selected": by_k}
-    chosen, moments, reached = Rule(K), _first(moments, K), by_k[K]
+    chosen, moments = Rule(K), _first(moments, K)
 
     by_pruning = {p: loss(aggregator, without_weak_experts(moments, p)) for p in PRUNINGS}
     evidence["loss_by_prune"] = by_pruning
-    harmless = [p for p, value in by_pruning.items() if value <= reached + 0.5 * WORTHWHILE]
+    harmless = [p for p, value in by_pruning.items() if value <= by_k[K] + 0.5 * WORTHWHILE]
     if harmless and K > 1:
         chosen = chosen._replace(prune=max(harmless))
-        moments, reached = without_weak_experts(moments, chosen.prune), by_pruning[chosen.prune]
+        moments = without_weak_experts(moments, chosen.prune)
 
     if corrects:
         assert isinstance(aggregator, NPAE)
@@ -148,12 +148,11 @@ def _corrected(
     for widen, surprise in product(widenings, SURPRISES):
         corrected = rule._replace(widen=widen, surprise=surprise)
         prediction = corrected.applied(aggregator).combine(moments)
-        var, error = prediction.observation_var(noise), y - prediction.mean
-        share = 1.0 - prediction.var / moments.prior_var  # as in NPAE
         for scale in SCALES:
-            scaled = var * scale ** share[:, None]
-            missed = abs(_coverage(error, scaled) - PROMISED)
-            tried.append((_loss(error, scaled), missed, corrected._replace(scale=scale)))
+            scaled = prediction.corrected(scale, moments.prior_var)
+            mean, std = scaled.mean, np.sqrt(scaled.observation_var(noise))
+            missed = abs(coverage(y, mean, std, PROMISED) - PROMISED)
+            tried.append((nlpd(y, mean, std), missed, corrected._replace(scale=scale)))
     chance = 2.0 * np.sqrt(PROMISED * (1.0 - PROMISED) / len(y))
     tolerance = max(TOLERANCE, chance, min(missed for _, missed, _ in tried))
     kept = [(loss, candidate) for loss, missed, candidate in tried if missed <= tolerance]
@@ -172,16 +171,6 @@ def _corrected(
 
 def _number_of_corrections(rule: Rule) -> int:
     return (rule.widen is not None) + (rule.surprise > 0) + (rule.scale != 1.0)
-
-
-def _loss(error: np.ndarray, var: np.ndarray) -> float:
-    """Mean negative log density of the targets."""
-    return float(np.mean(0.5 * np.log(2 * np.pi * var) + 0.5 * error**2 / var))
-
-
-def _coverage(error: np.ndarray, var: np.ndarray) -> float:
-    """Share of the targets in the intervals that promise to hold `PROMISED` of them."""
-    return float(np.mean(np.abs(error) <= gaussian_width(PROMISED) * np.sqrt(var)))
 
 
 def _held_out(

@@ -6,7 +6,7 @@ expert that stands in column k for query q; −1 pads the rows of queries that a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -63,6 +63,15 @@ class Prediction:
         """Variance of a new observation, (n, p)."""
         var = np.repeat((self.var + noise_variance)[:, None], self.mean.shape[1], axis=1)
         return var if self.widening is None else var * self.widening
+
+    def corrected(self, factor: np.ndarray | float, prior_var: np.ndarray) -> Prediction:
+        """The same with the variance of an observation times factor^(1 − var/prior_var), a number or (n, p).
+
+        The exponent is the share of the variance that the experts explain: where they know nothing, no
+        correction of theirs holds and the prior (n,) speaks as it is.
+        """
+        fading = np.asarray(factor) ** (1.0 - self.var / prior_var)[:, None]
+        return replace(self, widening=fading if self.widening is None else self.widening * fading)
 
 
 def weighted(moments: ExpertMoments, weight: np.ndarray) -> np.ndarray:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from gpexperts.aggregation.base import Aggregator
@@ -104,8 +102,7 @@ class NPAE(Aggregator):
             correction *= self._widening(system, moments, speaks, mean, var)
         if self.surprise:
             correction *= _surprise(moments, weight) ** self.surprise
-        share = 1.0 - var / moments.prior_var
-        return replace(prediction, widening=correction ** share[:, None])
+        return prediction.corrected(correction, moments.prior_var)
 
     def _system(self, moments: ExpertMoments, r: np.ndarray, speaks: np.ndarray) -> np.ndarray:
         """R + ε s² I for every query, (n, K, K)."""

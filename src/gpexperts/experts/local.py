@@ -26,8 +26,6 @@ from gpexperts.experts.linalg import InverseFactor, factorise
 
 __all__ = ["Answer", "Experts", "pair_covariance"]
 
-_LOCALITY = 4
-"""Rows tell of their surroundings in proportion to this power of their correlation with the query."""
 _PSEUDO_ROWS = 16.0
 """How many rows at the query the expert's average counts for, and for the average a perfect record."""
 
@@ -245,11 +243,15 @@ class Experts:
         return Answer(mean, explained, inverse.whiten_transposed(half) if weights else None, erred)
 
     def _surprise(self, i: int, X: np.ndarray, k: np.ndarray, errors: np.ndarray) -> np.ndarray:
-        """Σ_r ρ_r⁴ z_r² / Σ_r ρ_r⁴ at every query, (n, p), drawn to the mean of all z² and this to 1."""
+        """Σ_r ρ_r⁴ z_r² / Σ_r ρ_r⁴ at every query, (n, p), drawn to the mean of all z² and this to 1.
+
+        ρ_r is row r's correlation with the query; its fourth power keeps to the surroundings.
+        """
         whole = (_PSEUDO_ROWS + errors.sum(axis=1)) / (_PSEUDO_ROWS + errors.shape[1])
         prior = self.covariance.prior_variance
-        rho = k / np.sqrt(np.outer(prior(X), prior(self.rows(i)[0])))
-        near = rho**_LOCALITY
+        near = k * k
+        near /= np.outer(prior(X), prior(self.rows(i)[0]))  # ρ²
+        near *= near
         return (_PSEUDO_ROWS * whole + near @ errors.T) / (_PSEUDO_ROWS + near.sum(axis=1, keepdims=True))
 
     def pair_covariance(self, i: int, j: int, q_i: np.ndarray, q_j: np.ndarray) -> np.ndarray:
