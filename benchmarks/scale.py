@@ -5,6 +5,8 @@
 
 Each run has a process of its own: a fit with the defaults, then queries with standard deviations, twice: the
 first time experts are factorised as they are asked, the second time what the memory budget keeps is there.
+Then some of them alone: many queries share experts and pairs of experts, the more so the fewer of these there
+are, so that only few show what one costs by itself.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ import common
 DATA = ("flights3m", "smooth")
 ROWS = (10_000, 30_000, 100_000, 300_000, 1_000_000, 2_900_000)
 QUERIES = 100_000
+FEW = 1000
 
 
 def load(name: str, rows: int) -> tuple[np.ndarray, ...]:
@@ -48,6 +51,8 @@ def one(data: str, rows: int) -> None:
     _, fit_seconds, fit_cpu = common.timed(lambda: model.fit(X, y))
     (mean, std), first, first_cpu = common.timed(lambda: model.predict(X_test, return_std=True))
     _, second, second_cpu = common.timed(lambda: model.predict(X_test, return_std=True))
+    model.predict(X_test[:FEW], return_std=True)  # so that their experts' factors are among those kept
+    _, few, few_cpu = common.timed(lambda: model.predict(X_test[:FEW], return_std=True))
     result = {
         "n_experts": model.n_experts_,
         "n_selected": int(model.select(X_test[:1]).shape[1]),
@@ -59,6 +64,9 @@ def one(data: str, rows: int) -> None:
         "predict_cpu": first_cpu,
         "again_seconds": second,
         "again_cpu": second_cpu,
+        "few": FEW,
+        "few_seconds": few,
+        "few_cpu": few_cpu,
         "peak_gb": common.peak_gigabytes(),
         "peak_gb_before": before,
         "smse": smse(y_test, mean),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import joblib
@@ -25,7 +25,14 @@ from gpexperts.parameters import Parameters
 from gpexperts.partition.deal import labels_are_given
 from gpexperts.prediction import gather_moments, predict_in_batches
 from gpexperts.progress import listeners
-from gpexperts.selection import SELECTORS, ClassifierSelector, ExpertsView, KNNSelector, Selector
+from gpexperts.selection import (
+    SELECTORS,
+    ClassifierSelector,
+    ExpertsView,
+    KNNSelector,
+    NearestRowsSelector,
+    Selector,
+)
 from gpexperts.selection.base import checked_index
 from gpexperts.settings import checked_level, member, number_selected
 from gpexperts.standardize import Standardizer
@@ -192,8 +199,12 @@ class Asking(Parameters):
 
     def _new_selector(self) -> Selector:
         if isinstance(self.selection, str) and self.selection == "auto":
-            self.choices_["selection"] = "knn in the kernel's metric"
-            return KNNSelector(metric="kernel")
+            # Rows that may not leave their workers cannot be looked at from here.
+            by_rows = self.share_inputs
+            self.choices_["selection"] = (
+                f"nearest {'rows' if by_rows else 'centroids'} in the kernel's metric"
+            )
+            return NearestRowsSelector() if by_rows else KNNSelector(metric="kernel")
         if not isinstance(self.selection, (str, Selector)) and hasattr(self.selection, "predict_proba"):
             return ClassifierSelector(self.selection)
         if hasattr(self.selection, "fit") and not isinstance(self.selection, Selector):
@@ -202,9 +213,10 @@ class Asking(Parameters):
             )
         return clone(member(self.selection, SELECTORS, Selector, "selection"))
 
-    def _experts_view(self) -> ExpertsView:
-        experts = self._experts
-        X, labels = experts.sample
+    def _experts_view(self, experts: Any = None) -> ExpertsView:
+        """What a selector may look at, of the fitted experts or of `experts` in their stead."""
+        experts = self._experts if experts is None else experts
+        X, labels, _ = experts.sample
         return ExpertsView(
             X=X,
             labels=labels,
@@ -238,7 +250,7 @@ class Asking(Parameters):
         if (n_selected := self._n_selected_given()) is not None:
             return Rule(n_selected)
         # Held-out rows would have to travel to the experts of others.
-        if not selector.varies or self.n_experts_ == 1 or not self.share_inputs:
+        if not selector.varies or not self.share_inputs:
             return Rule(selector.default_n_selected(self.n_experts_))
         key = _setting_key(self.selection), _setting_key(self.aggregation)
         with self._lock:
@@ -258,9 +270,13 @@ class Asking(Parameters):
         return number_selected(self.n_selected, self.n_experts_, given=given)
 
     def _learn_rule(self, selector: Selector) -> Rule:
+        def selection_of(rest: Any) -> Callable[[np.ndarray, int], np.ndarray]:
+            known = clone(selector).fit(self._experts_view(rest)) if selector.follows_rows else selector
+            return known.select
+
         learned = learn_rule(
             self._experts,
-            selector.select,
+            selection_of,
             self._aggregator(),
             self._asking_engine(),
             budget=self._work_budget,
@@ -270,10 +286,13 @@ class Asking(Parameters):
             return Rule(selector.default_n_selected(self.n_experts_))
         rule, evidence = learned
         self.choices_["n_selected"] = {**rule._asdict(), **evidence}
+        whom = (
+            f"at most {rule.n_selected} experts per query, pruned at {rule.prune:g} of the best one's "
+            f"explained variance; widening {rule.widen}, "
+        )
         listeners().say(
             1,
-            f"at most {rule.n_selected} experts per query, by the density of {evidence['queries']} held-out "
-            f"rows; pruned at {rule.prune:g} of the best one's explained variance; widening {rule.widen}, "
+            f"by the density of {evidence['queries']} held-out rows: {whom if self.n_experts_ > 1 else ''}"
             f"variance times {rule.scale:g}, surprise {rule.surprise:g}",
         )
         return rule

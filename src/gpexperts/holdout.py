@@ -1,9 +1,10 @@
 """How many experts does a query need? Rows that were held out know.
 
 A tenth of the rows of some parts is taken out of their experts, and the rest is asked about them, K_max
-experts for each. What fewer experts would have said is contained in what these say: the first k columns
-of the moments. So one evaluation compares every K, every rule for leaving experts out, and every
-correction of the variance, by the density they give to the targets that were held out.
+experts for each; where there are few rows, other tenths follow. What fewer experts would have said is
+contained in what these say: the first k columns of the moments. So one evaluation compares every K, every
+rule for leaving experts out, and every correction of the variance, by the density they give to the targets
+that were held out.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ __all__ = ["Rule", "learn_rule"]
 
 MAX_PARTS = 60
 SHARE = 0.1
+ENOUGH = 1000
+"""Held-out rows after which no further tenth is taken out."""
 CANDIDATES = (1, 2, 3, 4, 5, 6, 8)
 PRUNINGS = (0.3, 0.1, 0.03, 0.01, 1e-3)
 WIDENINGS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
@@ -68,7 +71,7 @@ class Rule(NamedTuple):
 
 def learn_rule(
     experts: Experts | ClusterExperts,
-    select: Callable[[np.ndarray, int], np.ndarray],
+    selection_of: Callable[[Any], Callable[[np.ndarray, int], np.ndarray]],
     aggregator: Aggregator,
     engine: Engine,
     *,
@@ -80,8 +83,8 @@ def learn_rule(
     Parameters
     ----------
     experts : Experts
-    select : callable
-        Queries (n, d) and K ↦ index (n, K), best first.
+    selection_of : callable
+        Experts who miss some rows ↦ how they are chosen: queries (n, d) and K ↦ index (n, K), best first.
     aggregator : Aggregator
     engine : Engine
     budget : int
@@ -92,24 +95,32 @@ def learn_rule(
     -------
     (Rule, evidence) or None
         The rule and the mean negative log density of each alternative, in standardised units; None
-        where there are too few rows to tell.
+        where there is nothing to choose or there are too few rows to tell.
     """
-    rows = _held_out(experts, budget, random_state)
-    if len(rows) < 50:
-        return None
-    X, y = experts.take(rows)
-    rest = experts.without(rows)
     K_max = min(max(CANDIDATES), experts.n_experts)
     corrects = isinstance(aggregator, NPAE) and aggregator.widen == "auto"
-    moments = gather_moments(
-        rest,
-        X,
-        select(X, K_max),
-        engine,
-        covariance=aggregator.needs_covariance,
-        communication=aggregator.needs_communication,
-        surprise=corrects or aggregator.needs_surprise,
-    )
+    if K_max == 1 and not corrects:
+        return None
+    folds = _folds(experts, budget, random_state)
+    if sum(map(len, folds)) < 50:
+        return None
+    targets, answers = [], []
+    for rows in folds:
+        X, target = experts.take(rows)
+        rest = experts.without(rows)
+        targets.append(target)
+        answers.append(
+            gather_moments(
+                rest,
+                X,
+                selection_of(rest)(X, K_max),
+                engine,
+                covariance=aggregator.needs_covariance,
+                communication=aggregator.needs_communication,
+                surprise=corrects or aggregator.needs_surprise,
+            )
+        )
+    y, moments = np.concatenate(targets), ExpertMoments.concatenate(answers)
     noise = experts.covariance.noise_variance
 
     def loss(rule: Aggregator, moments: ExpertMoments) -> float:
@@ -119,7 +130,7 @@ def learn_rule(
     by_k = {k: loss(aggregator, _first(moments, k)) for k in CANDIDATES if k <= K_max}
     best = min(by_k.values())
     K = min(k for k, value in by_k.items() if value <= best + WORTHWHILE)
-    evidence: dict[str, Any] = {"queries": len(rows), "loss_by_n_selected": by_k}
+    evidence: dict[str, Any] = {"queries": len(y), "loss_by_n_selected": by_k}
     chosen, moments = Rule(K), _first(moments, K)
 
     by_pruning = {p: loss(aggregator, without_weak_experts(moments, p)) for p in PRUNINGS}
@@ -173,23 +184,23 @@ def _number_of_corrections(rule: Rule) -> int:
     return (rule.widen is not None) + (rule.surprise > 0) + (rule.scale != 1.0)
 
 
-def _held_out(
+def _folds(
     experts: Experts | ClusterExperts, budget: int, random_state: np.random.RandomState
-) -> np.ndarray:
-    """A tenth of the rows of up to `MAX_PARTS` parts, as positions in the experts' order."""
-    large = np.flatnonzero(experts.sizes >= 10)
+) -> list[np.ndarray]:
+    """Rows to hold out together, as positions in the experts' order, one array for each time.
+
+    Each is a tenth of the rows of up to `MAX_PARTS` parts; no row is in two of them.
+    """
+    large = np.flatnonzero(experts.sizes >= 1 / SHARE)
     parts = np.sort(random_state.permutation(large)[:MAX_PARTS])
-    rows = [
-        experts.offsets[i]
-        + random_state.choice(size := int(experts.sizes[i]), max(1, int(SHARE * size)), replace=False)
-        for i in parts
-    ]
-    if not rows:
-        return np.empty(0, dtype=np.int64)
-    held_out = np.concatenate(rows)
+    orders = [experts.offsets[i] + random_state.permutation(int(experts.sizes[i])) for i in parts]
     affordable = budget // (8 * max(CANDIDATES) * int(experts.sizes.max() + 1))
-    limit = max(50, min(2000, affordable))
-    return np.sort(random_state.permutation(held_out)[:limit])
+    limit = max(50, min(2 * ENOUGH, affordable))
+    folds: list[np.ndarray] = []
+    while parts.size and len(folds) < 1 / SHARE and sum(map(len, folds)) < ENOUGH:
+        tenths = [order[(share := int(SHARE * len(order))) * len(folds) :][:share] for order in orders]
+        folds.append(np.sort(random_state.permutation(np.concatenate(tenths))[:limit]))
+    return folds
 
 
 def _first(moments: ExpertMoments, k: int) -> ExpertMoments:

@@ -6,7 +6,9 @@ expert that stands in column k for query q; −1 pads the rows of queries that a
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 
@@ -40,6 +42,15 @@ class ExpertMoments:
     def asked(self) -> np.ndarray:
         """(n, K) True where a column holds an expert."""
         return self.index >= 0
+
+    @classmethod
+    def concatenate(cls, several: Sequence[ExpertMoments]) -> ExpertMoments:
+        """The moments of several batches of queries, which have the same fields, as those of one."""
+        joined: dict[str, Any] = {}
+        for field in fields(cls):
+            values = [getattr(one, field.name) for one in several]
+            joined[field.name] = None if values[0] is None else np.concatenate(values)
+        return cls(**joined)
 
 
 @dataclass(frozen=True)

@@ -48,8 +48,9 @@ class DistributedGPRegressor(CallbackSupport, MultiOutputMixin, RegressorMixin, 
     training : {"auto", "full"}
         "auto" trains on small blocks of rows from every region, at a cost that does not grow with n;
         ``"full"`` is the paper's joint training on every part.
-    selection : {"auto", "all", "ggm", "knn", "dnn"}, Selector or classifier with predict_proba
-        How a query finds its experts; "auto" is knn in the kernel's metric.
+    selection : {"auto", "rows", "knn", "dnn", "ggm", "all"}, Selector or classifier with predict_proba
+        How a query finds its experts; "auto" asks those who own the rows nearest to it, in the metric the
+        kernel has learned.
     n_selected : int, float or "auto"
         K, the experts asked per query; a float is the ratio K/M, so that 1 is one expert and 1.0 all.
         "auto" lets held-out rows choose K, whom to leave out, and NPAE's `widen`, `scale` and `surprise`.
@@ -355,6 +356,8 @@ class DistributedGPRegressor(CallbackSupport, MultiOutputMixin, RegressorMixin, 
         state.pop("_lock", None)
         if "_experts" in state and not isinstance(self._experts, Experts):  # futures cannot be pickled
             state["_experts"] = bring(self._experts)
+        if (fitted := state.get("_fitted_selector")) is not None and fitted[1].follows_rows:
+            state["_fitted_selector"] = None  # it would be those rows once more
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:

@@ -88,8 +88,10 @@ def fit(
     selection: Annotated[
         str | None,
         _option(
-            "Whom a query asks: auto, knn (nearest), dnn (a neural network says), ggm (a fixed set) or all.",
+            "Whom a query asks: auto or rows (who owns the nearest rows), knn (nearest centroids), dnn (a "
+            "neural network says), ggm (a fixed set) or all.",
             "auto",
+            "rows",
             "knn",
             "dnn",
             "ggm",

@@ -30,6 +30,7 @@ from gpexperts.engines import traffic
 from gpexperts.engines.dask import DaskEngine, HeldOnCluster
 from gpexperts.experts.blocks import BlockDrawer, sample_blocks
 from gpexperts.experts.kernels import candidate_kernels
+from gpexperts.experts.local import Sample
 from gpexperts.experts.training import Block as TrainingBlock
 from gpexperts.partition.deal import communication_size, labels_are_given
 from gpexperts.progress import listeners
@@ -43,6 +44,8 @@ __all__ = ["fit_collection"]
 SAMPLE_ROWS = 100_000
 """Rows that come to this process, for the cuts and as places to train at; of fewer than twice as many, half
 of them."""
+SELECTION_BYTES = 64 * 1024**2
+"""Inputs that come to this process for selectors to learn from; all of them, if they are no more."""
 WHOLE_ROWS = 10_000
 """A collection of no more rows comes whole: less than one group of experts, it would meet in one task
 anyway, and here it gives the very model that its rows would give as NumPy arrays."""
@@ -147,7 +150,8 @@ def fit_collection(model: DistributedGPRegressor, X: Any, y: Any, engine: DaskEn
     sizes_of_groups = np.array([int(s.sum()) for s in sizes])
     offsets = np.concatenate([[0], np.cumsum(np.concatenate(sizes))])
     with engine.counting(model.travelled_, "selection"):
-        sample = _sample_of(engine, groups, firsts, sizes_of_groups, streams.sample)
+        most = SELECTION_BYTES // (8 * Z.shape[1])
+        sample = _sample_of(engine, groups, firsts, sizes_of_groups, most, streams.sample)
     model._experts = ClusterExperts(
         engine,
         kept,
@@ -197,19 +201,22 @@ def _communication(
 
 
 def _sample_of(
-    engine: DaskEngine, groups: list[Any], firsts: np.ndarray, sizes: np.ndarray, rng: np.random.RandomState
-) -> tuple[np.ndarray, np.ndarray]:
-    """Rows for selectors to learn from, and their experts, sorted by expert."""
-    counts = shares(min(int(sizes.sum()) // 2, SAMPLE_ROWS), sizes)
-    seeds = _seeds(rng, len(groups))
+    engine: DaskEngine,
+    groups: list[Any],
+    firsts: np.ndarray,
+    sizes: np.ndarray,
+    most: int,
+    rng: np.random.RandomState,
+) -> Sample:
+    """At most `most` rows for selectors to learn from, but one of every expert."""
+    counts = shares(min(int(sizes.sum()), most), sizes)
+    starts = np.cumsum(sizes) - sizes
+    columns = (firsts[:-1], starts, counts, _seeds(rng, len(groups)))
     work = [
-        engine.task(
-            f"sample of group {g}", labelled_sample, group, *map(int, (firsts[g], counts[g], seeds[g]))
-        )
-        for g, group in enumerate(groups)
+        engine.task(f"sample of group {g}", labelled_sample, group, *map(int, numbers))
+        for g, (group, *numbers) in enumerate(zip(groups, *columns, strict=True))
     ]
-    X, labels = zip(*engine.compute(work), strict=True)
-    return np.concatenate(X), np.concatenate(labels)
+    return Sample(*map(np.concatenate, zip(*engine.compute(work), strict=True)))
 
 
 def _seeds(rng: np.random.RandomState, k: int) -> np.ndarray:

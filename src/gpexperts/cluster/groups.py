@@ -17,7 +17,7 @@ from gpexperts.engines.dask import DaskEngine
 from gpexperts.engines.traffic import Travelled
 from gpexperts.exceptions import ClusterError
 from gpexperts.experts.kernels import Covariance
-from gpexperts.experts.local import Experts
+from gpexperts.experts.local import Experts, Sample
 from gpexperts.persistence.container import Streamed
 from gpexperts.selection.network import Summed
 
@@ -51,8 +51,8 @@ class Groups:
         GRBCM's communication set.
     communication : Delayed or None
         Stands for the group of the communication expert.
-    sample : tuple of ndarray
-        Inputs (k, d) and experts (k,) of some or all rows, sorted by expert, for selectors to learn from.
+    sample : Sample
+        Rows for selectors to learn from.
     private : bool
         Whether rows may not leave their workers.
     travelled : dict
@@ -70,7 +70,7 @@ class Groups:
         n_outputs: int,
         shared: tuple[np.ndarray, np.ndarray] | None = None,
         communication: Any = None,
-        sample: tuple[np.ndarray, np.ndarray],
+        sample: Sample,
         private: bool = False,
         travelled: Travelled,
     ) -> None:
@@ -133,7 +133,7 @@ class Groups:
         n = int(self.offsets[-1])
         X, y = (
             Streamed((n, width), partial(self._pieces, column, width))
-            for column, width in enumerate((self.sample[0].shape[1], self.n_outputs))
+            for column, width in enumerate((self.sample.X.shape[1], self.n_outputs))
         )
         experts: Any = Experts  # to whoever asks them nothing, rows that are elsewhere are rows
         described: Experts = experts(
@@ -203,6 +203,8 @@ class Groups:
         """The experts as they would be had they never seen some of their own rows, ascending positions."""
         kept = np.ones(int(self.offsets[-1]), dtype=bool)
         kept[rows] = False
+        X, labels, position = self.sample
+        stays = kept[position]
         groups = [
             self.engine.task(f"group {g} without rows", Experts.without, group, mine) if len(mine) else group
             for g, (group, mine) in enumerate(zip(self.groups, self._rows_by_group(rows), strict=True))
@@ -216,7 +218,7 @@ class Groups:
             n_outputs=self.n_outputs,
             shared=self.shared,
             communication=self.communication,
-            sample=self.sample,
+            sample=Sample(X[stays], labels[stays], np.cumsum(kept)[position[stays]] - 1),
             travelled=self.travelled,
         )
 
@@ -280,5 +282,5 @@ def _rows_of(experts: Experts, rows: slice, column: int | None) -> Any:
 
 
 def _applied(experts: Experts, function: Callable[..., Sequence[Any]], argument: Any) -> Sequence[Any]:
-    X, labels = experts.sample
+    X, labels, _ = experts.sample
     return function(X, experts.first + labels, argument)

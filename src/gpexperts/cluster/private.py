@@ -23,7 +23,7 @@ from gpexperts.engines.dask import DaskEngine, HeldOnCluster
 from gpexperts.exceptions import ClusterError
 from gpexperts.experts.blocks import sample_blocks
 from gpexperts.experts.kernels import Covariance, candidate_kernels, covariance_of
-from gpexperts.experts.local import Experts
+from gpexperts.experts.local import Experts, Sample
 from gpexperts.experts.staged import CHOICE_BLOCKS
 from gpexperts.experts.training import Block as TrainingBlock
 from gpexperts.experts.training import maximise_likelihood
@@ -151,14 +151,15 @@ def fit_private(model: DistributedGPRegressor, X: Any, y: Any, engine: DaskEngin
             [(covariance, budget, first) for first in firsts[:-1].tolist()],
         )
     )
+    offsets = np.concatenate([[0], np.cumsum(np.concatenate(of_parts))])
     model._experts = ClusterExperts(
         engine,
         groups,
         firsts,
-        np.concatenate([[0], np.cumsum(np.concatenate(of_parts))]),
+        offsets,
         covariance,
         n_outputs=t.shape[1],
-        sample=(model._centroids, np.arange(int(firsts[-1]))),
+        sample=Sample(model._centroids, np.arange(int(firsts[-1])), offsets[:-1]),
         private=True,
         travelled=model.travelled_,
     )

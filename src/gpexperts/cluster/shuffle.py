@@ -17,7 +17,7 @@ from scipy.spatial import cKDTree
 from gpexperts.cluster.inputs import Block, chosen_rows
 from gpexperts.engines.dask import DaskEngine
 from gpexperts.experts.kernels import Covariance
-from gpexperts.experts.local import Experts
+from gpexperts.experts.local import Experts, Sample
 from gpexperts.experts.training import Block as TrainingBlock
 from gpexperts.partition.balanced import BalancedPartitioner
 from gpexperts.partition.base import Partitioner, centroids_of, compact
@@ -240,7 +240,8 @@ def founded(parts: Parts, covariance: Covariance, shared: Block | None, budget: 
     return Experts(*parts, covariance, shared=shared, factor_budget=budget, first=first)
 
 
-def labelled_sample(parts: Parts, first: int, k: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Inputs and experts of k rows of a group, and of one of every expert."""
+def labelled_sample(parts: Parts, first: int, start: int, k: int, seed: int) -> Sample:
+    """Draw k rows of a group, and one of every expert; the group begins with expert `first`, row `start`."""
     rows = np.union1d(parts.offsets[:-1], chosen_rows(len(parts.X), k, seed))
-    return parts.X[rows], first + np.searchsorted(parts.offsets, rows, side="right") - 1
+    labels = first + np.searchsorted(parts.offsets, rows, side="right") - 1
+    return Sample(parts.X[rows], labels, start + rows)

@@ -22,8 +22,8 @@ from gpexperts.engines.base import Engine, Item, Result
 
 __all__ = ["ThreadEngine", "blas_threads", "usable_workers"]
 
-_LARGE = 1e9
-"""Operations from which a lone piece of work gains by several BLAS threads (a matrix of 1,000 rows). For
+_LARGE = 6e9
+"""Operations from which a lone piece of work gains by several BLAS threads (a matrix of 1,800 rows). For
 smaller ones the threads cost more than they bring, and on a busy machine fifty times as much."""
 
 

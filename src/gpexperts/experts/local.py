@@ -24,7 +24,7 @@ from gpexperts.engines.threads import blas_threads
 from gpexperts.experts.kernels import Covariance
 from gpexperts.experts.linalg import InverseFactor, factorise
 
-__all__ = ["Answer", "Experts", "pair_covariance"]
+__all__ = ["Answer", "Experts", "Sample", "pair_covariance"]
 
 _PSEUDO_ROWS = 16.0
 """How many rows at the query the expert's average counts for, and for the average a perfect record."""
@@ -41,6 +41,17 @@ class Answer(NamedTuple):
     """q_i, (n, m_i), queries first; only if asked for."""
     surprise: np.ndarray | None = None
     """Squared errors near the query as a multiple of what the expert expected, (n, p); only if asked for."""
+
+
+class Sample(NamedTuple):
+    """Some or all rows, sorted by expert."""
+
+    X: np.ndarray
+    """Inputs (k, d)."""
+    labels: np.ndarray
+    """Expert of each (k,)."""
+    position: np.ndarray
+    """Its place among the rows of all experts (k,)."""
 
 
 class _Trained(NamedTuple):
@@ -141,9 +152,9 @@ class Experts:
         return np.diff(self.offsets)
 
     @property
-    def sample(self) -> tuple[np.ndarray, np.ndarray]:
-        """Inputs and the expert of each, sorted by expert, for selectors to learn from: all of them."""
-        return self.X, np.repeat(np.arange(self.n_experts), self.sizes)
+    def sample(self) -> Sample:
+        """Rows for selectors to learn from: all of them."""
+        return Sample(self.X, np.repeat(np.arange(self.n_experts), self.sizes), np.arange(len(self.X)))
 
     def rows(self, i: int) -> tuple[np.ndarray, np.ndarray]:
         """Inputs (m_i, d) and targets (m_i, p) that expert i sees."""

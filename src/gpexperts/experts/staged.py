@@ -2,8 +2,9 @@
 
     stage 1   few blocks, standardised inputs, two starts: a first guess of the length scales
     stage 2   blocks cut in the metric just learned: which kernels come into question?
-    stage 3…  larger blocks in the newest metric, for each kernel left, until nothing is gained
-    last      the noise alone, on many more rows, which also settle the choice of the kernel
+    stage 3   larger blocks in the newest metric, for each kernel left; many more rows choose one
+    stage 4…  the chosen one again, on new blocks, until nothing is gained
+    last      the noise alone, on many more rows
 
 Neighbours in the learned metric are the rows that matter to each other, so that each stage trains on
 better blocks than the one before.
@@ -34,6 +35,8 @@ NOISE_BLOCKS = 300, 200
 """Number of blocks and rows in each: of stage 1, of stage 2, of the later ones, and of the last."""
 EXACT = 1500
 """Up to this many rows the later stages train on the exact likelihood of all of them."""
+STEPS_BEFORE_CHOICE = 6
+"""…and the kernels that are left are compared after so many steps."""
 MAX_STAGES = 4
 SETTLED = 0.02
 """Gain in log likelihood per row below which a further stage is not worth its time."""
@@ -136,26 +139,41 @@ def train_in_stages(
     by_score = sorted(earlier, key=lambda name: -earlier[name].score)
     in_question = [n for n in by_score if earlier[n].score >= earlier[by_score[0]].score - IN_QUESTION]
     in_question = in_question[:MAX_IN_QUESTION]
-    refined = {name: stages.refine(second[name]) for name in in_question}
-    best = in_question[0]
-    if len(X) > np.prod(FINAL_BLOCKS):
-        blocks = stages.draw(stages.metric(refined[best]), NOISE_BLOCKS)
-        refined = {name: stages.settle_noise(t, blocks) for name, t in refined.items()}
-    else:  # the refined kernels have seen every row
-        blocks = stages.draw(stages.metric(refined[best]), stages.final_blocks)
-    later = {name: _evidence(t, blocks) for name, t in refined.items()}
+    third = {name: stages.refine(second[name], contested=len(in_question) > 1) for name in in_question}
+    many = len(X) > np.prod(FINAL_BLOCKS)  # otherwise the refined kernels have seen every row
+    blocks = stages.draw(
+        stages.metric(third[in_question[0]].training), NOISE_BLOCKS if many else stages.final_blocks
+    )
+    ends = {
+        name: stages.settle_noise(r.training, blocks) if many else r.training for name, r in third.items()
+    }
+    later = {name: _evidence(t, blocks) for name, t in ends.items()}
     choice = max(later, key=lambda name: later[name].score)
     _report(say, f"{choice} chosen", later, blocks)
+    trainings = [second[choice], ends[choice]]
+    pays = third[choice].pays
+    for _ in range(4, MAX_STAGES + 1):
+        if not pays:
+            break
+        again = stages.refine(trainings[-1])
+        trainings.append(stages.settle_noise(again.training, blocks) if many else again.training)
+        pays = again.pays
     trace = first.trace
-    for training in (second[choice], refined[choice]):
+    for training in trainings:
         trace = trace + _continued(training.trace, trace[-1])
-    return StagedTraining(refined[choice].covariance, trace, choice, {"first": earlier, "last": later})
+    return StagedTraining(trainings[-1].covariance, trace, choice, {"first": earlier, "last": later})
 
 
 def largest_block(n: int) -> int:
     """Rows of the largest block that any stage trains on, for n rows."""
     stages = (FIRST_BLOCKS, CHOICE_BLOCKS, FINAL_BLOCKS, NOISE_BLOCKS)
     return n if n <= EXACT else max(rows for _, rows in stages)
+
+
+class _Refined(NamedTuple):
+    training: Training
+    pays: bool
+    """Whether another time on new blocks is worth it."""
 
 
 @dataclass(frozen=True)
@@ -195,20 +213,18 @@ class _Stages:
             **settings,
         )
 
-    def refine(self, training: Training) -> Training:
-        """Train on large blocks in the newest metric, again with new ones while that pays."""
-        trace: list[TraceRow] = []
-        for stage in range(3, MAX_STAGES + 1):
-            blocks = self.draw(self.metric(training), self.final_blocks)
-            training = self.train(training.covariance.kernel, blocks, max_steps=60, tolerance=1e-5)
-            trace += _continued(training.trace, trace[-1]) if trace else training.trace
-            gain = (
-                training.trace[-1].log_marginal_likelihood - training.trace[0].log_marginal_likelihood
-            ) / _n_rows(blocks)
-            self.say(f"stage {stage}: {gain:.4f} nats per row gained on {len(blocks)} new blocks")
-            if gain < SETTLED or len(blocks) == 1:
-                break
-        return Training(training.covariance, trace)
+    def refine(self, training: Training, *, contested: bool = False) -> _Refined:
+        """Train on large blocks in the newest metric; on all rows, only begin to while kernels compete."""
+        blocks = self.draw(self.metric(training), self.final_blocks)
+        exact = len(blocks) == 1
+        steps = STEPS_BEFORE_CHOICE if exact and contested else 60
+        training = self.train(
+            training.covariance.kernel, blocks, max_steps=steps, tolerance=1e-4 if exact else 1e-5
+        )
+        first, last = training.trace[0], training.trace[-1]
+        gain = (last.log_marginal_likelihood - first.log_marginal_likelihood) / _n_rows(blocks)
+        self.say(f"{gain:.4f} nats per row gained on {len(blocks)} new blocks")
+        return _Refined(training, pays=steps < 60 if exact else gain >= SETTLED)
 
     def settle_noise(self, training: Training, blocks: list[Block]) -> Training:
         """Train the noise alone.

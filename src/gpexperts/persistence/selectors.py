@@ -8,7 +8,14 @@ import numpy as np
 from sklearn.neural_network import MLPClassifier
 
 from gpexperts.persistence.kinds import Kind, array, check_kinds, instance, number, require, whole
-from gpexperts.selection import AllSelector, ClassifierSelector, GGMSelector, KNNSelector, Selector
+from gpexperts.selection import (
+    AllSelector,
+    ClassifierSelector,
+    GGMSelector,
+    KNNSelector,
+    NearestRowsSelector,
+    Selector,
+)
 from gpexperts.selection.base import checked_index
 from gpexperts.selection.nearest import MAX_POWER, METRICS
 
@@ -60,6 +67,15 @@ def _selector_fits(selector: Selector, M: int, d: int) -> bool:
             # `scale_` is the size of it all: further away the tree would find nobody.
             and (selector.metric == "hamming" or bool((np.abs(places) <= 2.0).all()))
         )
+    if isinstance(selector, NearestRowsSelector):
+        starts, centroids = state["starts_"], state["by_centroid_"]
+        return (
+            isinstance(centroids, KNNSelector)
+            and _selector_fits(centroids, M, d)
+            and array(rows := state["rows_"], (None, d))
+            and array(starts, (M + 1,), "i")
+            and bool((np.diff(starts) >= 0).all() and starts[0] == 0 and starts[-1] == len(rows))
+        )
     if isinstance(selector, GGMSelector):
         return array(state["precision_"], (M, M)) and array(state["importance_"], (M,))
     if isinstance(selector, ClassifierSelector):
@@ -104,6 +120,7 @@ _SELECTOR_SETTINGS: dict[str, Kind] = {
     "batch_size": lambda v: v == "auto" or whole(1)(v),
     "learning_rate": lambda v: number(v) and 0.0 < v < np.inf,
     "max_rows": whole(1),
+    "n_candidates": whole(1),
     "estimator": instance(MLPClassifier),
 }
 

@@ -2,13 +2,14 @@
 
 | name | the experts asked | depends on the query |
 | --- | --- | --- |
+| ``"rows"`` | those who own the nearest rows, in the metric the kernel has learned | yes |
 | ``"knn"`` | those with the nearest centroids | yes |
 | ``"dnn"`` | those a neural network finds most probable | yes |
 | a classifier | those it finds most probable | yes |
 | ``"ggm"`` | those that interact most with the others | no |
 | ``"all"`` | all | no |
 
-``"auto"`` is knn in the metric the kernel has learned. To add a selector, subclass :class:`Selector`; see
+``"auto"`` is ``"rows"``. To add a selector, subclass :class:`Selector`; see
 docs/extending.md.
 """
 
@@ -17,12 +18,14 @@ from gpexperts.selection.classifier import ClassifierSelector, DNNSelector
 from gpexperts.selection.everyone import AllSelector
 from gpexperts.selection.graphical import GGMSelector
 from gpexperts.selection.nearest import KNNSelector
+from gpexperts.selection.rows import NearestRowsSelector
 
 SELECTORS: dict[str, type[Selector]] = {
     "all": AllSelector,
     "ggm": GGMSelector,
     "knn": KNNSelector,
     "dnn": DNNSelector,
+    "rows": NearestRowsSelector,
 }
 
 __all__ = [
@@ -33,5 +36,6 @@ __all__ = [
     "ExpertsView",
     "GGMSelector",
     "KNNSelector",
+    "NearestRowsSelector",
     "Selector",
 ]

@@ -20,7 +20,7 @@ class ExpertsView:
     """What a selector may look at when it is fitted; inputs are in the units the kernel sees."""
 
     X: np.ndarray
-    """Training inputs, (n, d), sorted by expert."""
+    """Training inputs, (n, d), sorted by expert: all of them, or a sample where they are on a cluster."""
     labels: np.ndarray
     """Expert of each row, (n,)."""
     centroids: np.ndarray
@@ -51,6 +51,9 @@ class Selector(BaseEstimator, ABC):
 
     varies: ClassVar[bool] = True
     """Whether different queries may ask different experts; if so, held-out rows can tell a good K."""
+    follows_rows: ClassVar[bool] = False
+    """Whether a single training row may decide who is asked. Such a selector must not know the rows that are
+    held out, and is not worth saving: it is fitted again from the rows."""
 
     def fit(self, experts: ExpertsView) -> Selector:
         """Learn what `select` needs; by default nothing."""

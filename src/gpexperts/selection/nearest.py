@@ -73,10 +73,13 @@ class KNNSelector(Selector):
             distance = cdist(X, self.places_, "hamming")
             return np.argsort(distance, axis=1, kind="stable")[:, :n_selected]
         power = _POWERS.get(self.metric, self.p)
-        with np.errstate(over="ignore"):
-            places = np.clip(X / self.scale_, -_FAR, _FAR)
-        _, index = self.tree_.query(places, k=np.arange(1, n_selected + 1), p=power)
+        _, index = self.tree_.query(self.placed(X), k=np.arange(1, n_selected + 1), p=power)
         return index
+
+    def placed(self, X: np.ndarray) -> np.ndarray:
+        """Inputs (n, d) where distances are taken."""
+        with np.errstate(over="ignore"):
+            return np.clip(X / self.scale_, -_FAR, _FAR)
 
 
 def _most_frequent(X: np.ndarray, labels: np.ndarray, n_experts: int) -> np.ndarray:
