@@ -9,7 +9,7 @@ that were held out.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -34,7 +34,8 @@ ENOUGH = 1000
 """Held-out rows after which no further tenth is taken out."""
 CANDIDATES = (1, 2, 3, 4, 5, 6, 8)
 PRUNINGS = (0.3, 0.1, 0.03, 0.01, 1e-3)
-WIDENINGS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
+WIDENINGS = (None, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
+ROUGH_WIDENINGS = (None, 2.0, 16.0)
 SCALES = (0.35, 0.5, 0.7, 0.85, 1.0, 1.1, 1.2, 1.35, 1.5, 2.0)
 WORTHWHILE = 0.002
 """Nats per query: what fewer experts may cost, and what a correction of the variance must gain."""
@@ -123,17 +124,21 @@ def learn_rule(
     y, moments = np.concatenate(targets), ExpertMoments.concatenate(answers)
     noise = experts.covariance.noise_variance
 
-    def loss(rule: Aggregator, moments: ExpertMoments) -> float:
-        prediction = rule.combine(moments)
+    def loss(moments: ExpertMoments) -> float:
+        """With the best correction, if one is to be chosen: K must not hang on what that would mend."""
+        if corrects:
+            assert isinstance(aggregator, NPAE)
+            return min(t.loss for t in _tried(Rule(K_max), aggregator, moments, y, noise, ROUGH_WIDENINGS))
+        prediction = aggregator.combine(moments)
         return nlpd(y, prediction.mean, np.sqrt(prediction.observation_var(noise)))
 
-    by_k = {k: loss(aggregator, _first(moments, k)) for k in CANDIDATES if k <= K_max}
+    by_k = {k: loss(_first(moments, k)) for k in CANDIDATES if k <= K_max}
     best = min(by_k.values())
     K = min(k for k, value in by_k.items() if value <= best + WORTHWHILE)
     evidence: dict[str, Any] = {"queries": len(y), "loss_by_n_selected": by_k}
     chosen, moments = Rule(K), _first(moments, K)
 
-    by_pruning = {p: loss(aggregator, without_weak_experts(moments, p)) for p in PRUNINGS}
+    by_pruning = {p: loss(without_weak_experts(moments, p)) for p in PRUNINGS}
     evidence["loss_by_prune"] = by_pruning
     harmless = [p for p, value in by_pruning.items() if value <= by_k[K] + 0.5 * WORTHWHILE]
     if harmless and K > 1:
@@ -154,30 +159,45 @@ def _corrected(
     An interval is a promise: of the corrections that keep it, or come as close as any does, the one with the
     best density is chosen, and none at all if that is as good.
     """
-    widenings = (None, *WIDENINGS) if rule.n_selected > 1 else (None,)
-    tried: list[tuple[float, float, Rule]] = []
-    for widen, surprise in product(widenings, SURPRISES):
+    tried = _tried(rule, aggregator, moments, y, noise, WIDENINGS)
+    chance = 2.0 * np.sqrt(PROMISED * (1.0 - PROMISED) / len(y))
+    tolerance = max(TOLERANCE, chance, min(t.missed for t in tried))
+    kept = [t for t in tried if t.missed <= tolerance]
+    least = min(t.loss for t in kept)
+    chosen = min((t.rule for t in kept if t.loss <= least + WORTHWHILE), key=_number_of_corrections)
+    evidence: dict[str, float] = {}
+    for loss, _, r in tried:
+        kind = f"widen={r.widen}, surprise={r.surprise}"
+        evidence[kind] = min(loss, evidence.get(kind, np.inf))
+    return chosen, evidence
+
+
+class _Tried(NamedTuple):
+    loss: float
+    missed: float
+    """How far the coverage is from `PROMISED`."""
+    rule: Rule
+
+
+def _tried(
+    rule: Rule,
+    aggregator: NPAE,
+    moments: ExpertMoments,
+    y: np.ndarray,
+    noise: float,
+    widenings: Sequence[float | None],
+) -> list[_Tried]:
+    """What comes of each correction of an observation's variance."""
+    tried = []
+    for widen, surprise in product(widenings if moments.index.shape[1] > 1 else (None,), SURPRISES):
         corrected = rule._replace(widen=widen, surprise=surprise)
         prediction = corrected.applied(aggregator).combine(moments)
         for scale in SCALES:
             scaled = prediction.corrected(scale, moments.prior_var)
             mean, std = scaled.mean, np.sqrt(scaled.observation_var(noise))
             missed = abs(coverage(y, mean, std, PROMISED) - PROMISED)
-            tried.append((nlpd(y, mean, std), missed, corrected._replace(scale=scale)))
-    chance = 2.0 * np.sqrt(PROMISED * (1.0 - PROMISED) / len(y))
-    tolerance = max(TOLERANCE, chance, min(missed for _, missed, _ in tried))
-    kept = [(loss, candidate) for loss, missed, candidate in tried if missed <= tolerance]
-    least = min(loss for loss, _ in kept)
-    chosen = min(
-        (candidate for loss, candidate in kept if loss <= least + WORTHWHILE), key=_number_of_corrections
-    )
-    evidence = {
-        f"widen={widen}, surprise={surprise}": min(
-            loss for loss, _, r in tried if r.widen == widen and r.surprise == surprise
-        )
-        for widen, surprise in product(widenings, SURPRISES)
-    }
-    return chosen, evidence
+            tried.append(_Tried(nlpd(y, mean, std), missed, corrected._replace(scale=scale)))
+    return tried
 
 
 def _number_of_corrections(rule: Rule) -> int:

@@ -30,7 +30,7 @@ from gpexperts.exceptions import (
 )
 from gpexperts.persistence import container
 from gpexperts.persistence.checking import FITTED, SETTINGS
-from gpexperts.selection import GGMSelector, KNNSelector
+from gpexperts.selection import GGMSelector, KNNSelector, NearestRowsSelector
 from gpexperts.tables.schema import Column, TableSchema
 
 from .forging import Parts, forged, put_together, raw_file, taken_apart, with_checksum
@@ -40,7 +40,7 @@ X = RNG.uniform(-2, 2, size=(60, 3))
 Y = np.sin(2 * X[:, 0]) + 0.3 * X[:, 1] + 0.05 * RNG.standard_normal(60)
 
 MODELS = {
-    "defaults, with factors": {},
+    "knn, with factors": {"selection": KNNSelector(metric="kernel")},
     "dnn, rbcm": {"selection": "dnn", "aggregation": "rbcm", "n_selected": 2},
     "ggm": {"selection": GGMSelector(inputs=X[:20]), "aggregation": "gpoe"},
     "all, grbcm": {"selection": "all", "aggregation": "grbcm", "random_state": np.random.RandomState(3)},
@@ -50,6 +50,7 @@ MODELS = {
         "kernel": 1.0 * RationalQuadratic() + DotProduct() + WhiteKernel(0.1),
         "optimizer": None,
     },
+    "nearest rows": {"selection": NearestRowsSelector(n_candidates=2)},
 }
 
 
@@ -244,6 +245,8 @@ def _state(header: dict, *path: object) -> dict:
         (3, ("_fitted_selector", "items", 1, "state", "n_experts_"), 10**9),
         (3, ("random_state", "state", "items", 2), 10**6),
         (3, ("random_state", "state", "items", 1), [1, 2]),
+        (5, ("selection", "state", "n_candidates"), 0),
+        (5, ("selection", "state", "n_candidates"), "many"),
     ],
 )  # fmt: skip
 def test_values_that_a_prediction_would_fall_over(
@@ -253,6 +256,27 @@ def test_values_that_a_prediction_would_fall_over(
     *parent, key = path
     _state(header["model"], *parent)[key] = value
     refused(tmp_path, put_together(header, arrays), "does not describe a model")
+
+
+@pytest.mark.parametrize("starts", [[0, 20, 40], [0, 50, 40, 60], [0, 20, 40, 61], [1, 20, 40, 60]])
+def test_rows_of_a_selector_that_belong_to_nobody(
+    starts: list[int], parts: list[Parts], tmp_path: Path
+) -> None:
+    header, arrays = deepcopy(parts[0][0]), dict(parts[0][1])
+    key, by_centroid = _state(header["model"], "_fitted_selector", "items")
+    rows = _state(header["model"], "_experts", "state", "X")
+    state = {"n_candidates": 2, "by_centroid_": by_centroid, "rows_": rows}
+    for name, value in (("right", [0, 20, 40, 60]), ("forged", starts)):
+        arrays["starts"] = np.array(value)
+        state["starts_"] = {"is": "array", "name": "starts", "fortran": False}
+        forged_selector = {**by_centroid, "class": "NearestRowsSelector", "state": state}
+        header["model"]["_fitted_selector"] = {"is": "tuple", "items": [key, forged_selector]}
+        if name == "right":
+            path = tmp_path / "right.gpx"
+            path.write_bytes(put_together(header, arrays))
+            assert survived(path)
+        else:
+            refused(tmp_path, put_together(header, arrays), "NearestRowsSelector does not fit 3 experts")
 
 
 def test_experts_further_away_than_the_tree_can_see(parts: list[Parts], tmp_path: Path) -> None:
@@ -319,7 +343,7 @@ def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
 
 
 def test_what_could_not_be_loaded_is_not_saved(originals: dict[str, Path], tmp_path: Path) -> None:
-    model = gpexperts.load(originals["defaults, with factors"])
+    model = gpexperts.load(originals["knn, with factors"])
     model._experts.y[0] = np.nan
     with pytest.raises(
         gpexperts.exceptions.UnsavableModelError, match="could not be loaded again: y of the experts"
@@ -418,7 +442,7 @@ def test_bombs_cost_little(originals: dict[str, Path], tmp_path: Path) -> None:
     for i, (_, content) in enumerate(_bombs().items()):
         names.append(tmp_path / f"{i}.gpx")
         names[-1].write_bytes(content)
-    good = originals["defaults, with factors"]
+    good = originals["knn, with factors"]
     done = subprocess.run(
         [sys.executable, "-c", _MEASURE, good, *names], capture_output=True, text=True, check=True
     )
