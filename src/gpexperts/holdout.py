@@ -39,6 +39,8 @@ ROUGH_WIDENINGS = (None, 2.0, 16.0)
 SCALES = (0.35, 0.5, 0.7, 0.85, 1.0, 1.1, 1.2, 1.35, 1.5, 2.0)
 WORTHWHILE = 0.002
 """Nats per query: what fewer experts may cost, and what a correction of the variance must gain."""
+HARDLY_SHARED, DEARER = 1000, 3.0
+"""Among more experts than this a query shares the work of hardly any other: fewer of them may cost more."""
 SURPRISES = (0.0, 0.5, 1.0)
 PROMISED = 0.95
 """Corrections are chosen among those with which so many of the held-out targets lie in their intervals…"""
@@ -134,7 +136,8 @@ def learn_rule(
 
     by_k = {k: loss(_first(moments, k)) for k in CANDIDATES if k <= K_max}
     best = min(by_k.values())
-    K = min(k for k, value in by_k.items() if value <= best + WORTHWHILE)
+    price = WORTHWHILE * (DEARER if experts.n_experts > HARDLY_SHARED else 1.0)
+    K = min(k for k, value in by_k.items() if value <= best + price)
     evidence: dict[str, Any] = {"queries": len(y), "loss_by_n_selected": by_k}
     chosen, moments = Rule(K), _first(moments, K)
 

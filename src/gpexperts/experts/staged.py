@@ -3,7 +3,7 @@
     stage 1   few blocks, standardised inputs, two starts: a first guess of the length scales
     stage 2   blocks cut in the metric just learned: which kernels come into question?
     stage 3   larger blocks in the newest metric, for each kernel left; many more rows choose one
-    stage 4…  the chosen one again, on new blocks, until nothing is gained
+    stage 4   the chosen one again, on new blocks, if stage 3 gained much
     last      the noise alone, on many more rows
 
 Neighbours in the learned metric are the rows that matter to each other, so that each stage trains on
@@ -37,7 +37,6 @@ EXACT = 1500
 """Up to this many rows the later stages train on the exact likelihood of all of them."""
 STEPS_BEFORE_CHOICE = 6
 """…and the kernels that are left are compared after so many steps."""
-MAX_STAGES = 4
 SETTLED = 0.02
 """Gain in log likelihood per row below which a further stage is not worth its time."""
 IN_QUESTION = 0.03
@@ -139,25 +138,29 @@ def train_in_stages(
     by_score = sorted(earlier, key=lambda name: -earlier[name].score)
     in_question = [n for n in by_score if earlier[n].score >= earlier[by_score[0]].score - IN_QUESTION]
     in_question = in_question[:MAX_IN_QUESTION]
-    third = {name: stages.refine(second[name], contested=len(in_question) > 1) for name in in_question}
+    contested = len(in_question) > 1
+    third = {name: stages.refine(second[name], contested=contested) for name in in_question}
+    choice = in_question[0]
     many = len(X) > np.prod(FINAL_BLOCKS)  # otherwise the refined kernels have seen every row
-    blocks = stages.draw(
-        stages.metric(third[in_question[0]].training), NOISE_BLOCKS if many else stages.final_blocks
-    )
-    ends = {
-        name: stages.settle_noise(r.training, blocks) if many else r.training for name, r in third.items()
-    }
-    later = {name: _evidence(t, blocks) for name, t in ends.items()}
-    choice = max(later, key=lambda name: later[name].score)
-    _report(say, f"{choice} chosen", later, blocks)
+    number_and_size = NOISE_BLOCKS if many else stages.final_blocks
+    blocks = stages.draw(stages.metric(third[choice].training), number_and_size)
+    ends = {name: refined.training for name, refined in third.items()}
+    settled = not many
+    if contested:
+        if many:
+            ends = {name: stages.settle_noise(training, blocks) for name, training in ends.items()}
+            settled = True
+        choice = max(ends, key=lambda name: _evidence(ends[name], blocks).score)
     trainings = [second[choice], ends[choice]]
-    pays = third[choice].pays
-    for _ in range(4, MAX_STAGES + 1):
-        if not pays:
-            break
-        again = stages.refine(trainings[-1])
-        trainings.append(stages.settle_noise(again.training, blocks) if many else again.training)
-        pays = again.pays
+    if third[choice].pays:
+        trainings.append(stages.refine(trainings[-1]).training)
+        settled = not many
+    if not settled:
+        trainings[-1] = stages.settle_noise(trainings[-1], blocks)
+    if not contested:
+        ends = {choice: trainings[-1]}
+    later = {name: _evidence(training, blocks) for name, training in ends.items()}
+    _report(say, f"{choice} chosen", later, blocks)
     trace = first.trace
     for training in trainings:
         trace = trace + _continued(training.trace, trace[-1])
