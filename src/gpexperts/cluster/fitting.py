@@ -45,7 +45,7 @@ SAMPLE_ROWS = 100_000
 """Rows that come to this process, for the cuts and as places to train at; of fewer than twice as many, half
 of them."""
 SELECTION_BYTES = 64 * 1024**2
-"""Inputs that come to this process for selectors to learn from; all of them, if they are no more."""
+"""Inputs that come to this process for selectors to learn from; of fewer than twice as many, half of them."""
 WHOLE_ROWS = 10_000
 """A collection of no more rows comes whole: less than one group of experts, it would meet in one task
 anyway, and here it gives the very model that its rows would give as NumPy arrays."""
@@ -208,8 +208,8 @@ def _sample_of(
     most: int,
     rng: np.random.RandomState,
 ) -> Sample:
-    """At most `most` rows for selectors to learn from, but one of every expert."""
-    counts = shares(min(int(sizes.sum()), most), sizes)
+    """At most `most` rows and half of them for selectors to learn from, but one of every expert."""
+    counts = shares(min(int(sizes.sum()) // 2, most), sizes)
     starts = np.cumsum(sizes) - sizes
     columns = (firsts[:-1], starts, counts, _seeds(rng, len(groups)))
     work = [
