@@ -356,8 +356,9 @@ class DistributedGPRegressor(CallbackSupport, MultiOutputMixin, RegressorMixin, 
         state.pop("_lock", None)
         if "_experts" in state and not isinstance(self._experts, Experts):  # futures cannot be pickled
             state["_experts"] = bring(self._experts)
-        if (fitted := state.get("_fitted_selector")) is not None and fitted[1].follows_rows:
-            state["_fitted_selector"] = None  # it would be those rows once more
+        fitted = state.get("_fitted_selector")
+        if fitted is not None and isinstance(self._experts, Experts) and fitted[1].repeats(self._experts.X):
+            state["_fitted_selector"] = None  # made again when it is needed
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:

@@ -53,7 +53,7 @@ class Selector(BaseEstimator, ABC):
     """Whether different queries may ask different experts; if so, held-out rows can tell a good K."""
     follows_rows: ClassVar[bool] = False
     """Whether a single training row may decide who is asked. Such a selector must not know the rows that are
-    held out, and is not worth saving: it is fitted again from the rows."""
+    held out to choose K, and is fitted again without them."""
 
     def fit(self, experts: ExpertsView) -> Selector:
         """Learn what `select` needs; by default nothing."""
@@ -75,6 +75,10 @@ class Selector(BaseEstimator, ABC):
         index : ndarray of int, shape (n, K)
             No expert twice in a row; −1 pads rows that ask fewer.
         """
+
+    def repeats(self, X: np.ndarray) -> bool:
+        """Whether it consists of the training inputs X (n, d), and need not be saved beside them."""
+        return False
 
     def default_n_selected(self, n_experts: int) -> int:
         """K where the user left it to us and held-out rows cannot tell."""

@@ -42,6 +42,9 @@ class NearestRowsSelector(Selector):
         self.starts_ = np.searchsorted(experts.labels, np.arange(experts.n_experts + 1))
         return self
 
+    def repeats(self, X: np.ndarray) -> bool:
+        return self.rows_ is X
+
     def select(self, X: np.ndarray, n_selected: int) -> np.ndarray:
         M = len(self.starts_) - 1
         if n_selected == M == 1:
