@@ -160,3 +160,11 @@ def test_too_few_rows_to_tell_fall_back_on_the_default() -> None:
     X, y = smooth_problem(40)
     model = DistributedGPRegressor(**SETTINGS).fit(X, y)
     assert model.select(X).shape == (40, 5)
+
+
+def test_a_lone_expert_with_many_rows_is_not_factorised_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = smooth_problem(300)
+    settings = {"n_experts": 1, "kernel": "rbf", "random_state": 0, "n_jobs": 1}
+    assert "n_selected" in DistributedGPRegressor(**settings).fit(X, y).choices_
+    monkeypatch.setattr("gpexperts.holdout.MAX_ALONE", 299)
+    assert "n_selected" not in DistributedGPRegressor(**settings).fit(X, y).choices_

@@ -32,6 +32,8 @@ MAX_PARTS = 60
 SHARE = 0.1
 ENOUGH = 1000
 """Held-out rows after which no further tenth is taken out."""
+MAX_ALONE = 5000
+"""Rows of a lone expert beyond which it is not factorised once more only to correct its intervals."""
 CANDIDATES = (1, 2, 3, 4, 5, 6, 8)
 PRUNINGS = (0.3, 0.1, 0.03, 0.01, 1e-3)
 WIDENINGS = (None, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
@@ -102,7 +104,7 @@ def learn_rule(
     """
     K_max = min(max(CANDIDATES), experts.n_experts)
     corrects = isinstance(aggregator, NPAE) and aggregator.widen == "auto"
-    if K_max == 1 and not corrects:
+    if K_max == 1 and not (corrects and experts.sizes[0] <= MAX_ALONE):
         return None
     folds = _folds(experts, budget, random_state)
     if sum(map(len, folds)) < 50:

@@ -161,6 +161,7 @@ def test_more_workers_than_experts_and_several_outputs(client, data) -> None:
         )
 
 
+@pytest.mark.slow
 def test_two_fits_on_one_client_do_not_disturb_each_other(client, data) -> None:
     X, y, X_new = data
     first, second = fixed(engine=client).fit(X, y), fixed(engine=client).fit(X, -y)
@@ -249,6 +250,7 @@ def test_small_dask_arrays_give_the_model_of_the_same_rows(client, data) -> None
     np.testing.assert_array_equal(there.labels_, here.labels_)
 
 
+@pytest.mark.slow
 def test_frames_whose_columns_dask_cuts_differently(client, data, tmp_path) -> None:
     X, y, X_new = data
     wide = pd.DataFrame(np.hstack([X] * 4), columns=list("abcdefgh")).assign(y=y)
@@ -328,6 +330,7 @@ def fine_structure(monkeypatch) -> tuple[da.Array, da.Array]:
     return da.from_array(x[:, None], chunks=(500, 1)), da.from_array(y, chunks=500)
 
 
+@pytest.mark.slow
 def test_fine_structure_is_learned_whoever_holds_the_rows(client, fine_structure) -> None:
     X, y = fine_structure
     settings = {"kernel": "rbf", "n_experts": 40, "n_selected": 2, "random_state": 0}

@@ -70,8 +70,10 @@ def test_a_batch_changes_nothing(
     queries = np.round(queries)
     selector = NearestRowsSelector().fit(lattice)
     whole = selector.select(queries, 3)
-    alone = np.concatenate([selector.select(queries[i : i + 1], 3) for i in range(len(queries))])
-    np.testing.assert_array_equal(alone, whole)
+    # More queries than experts are looked at expert by expert, fewer of them query by query.
+    for size in (1, 5, 50):
+        pieces = [selector.select(queries[i : i + size], 3) for i in range(0, len(queries), size)]
+        np.testing.assert_array_equal(np.concatenate(pieces), whole)
     monkeypatch.setattr("gpexperts.selection.rows._QUERIES", 37)
     monkeypatch.setattr("gpexperts.selection.rows._PIECE", 5)
     np.testing.assert_array_equal(selector.select(queries, 3), whole)
@@ -80,8 +82,11 @@ def test_a_batch_changes_nothing(
 def test_an_expert_of_whom_no_row_is_known_stands_at_its_centroid(view: ExpertsView) -> None:
     some = view.labels != 7
     thinned = replace(view, X=view.X[some], labels=view.labels[some])
-    chosen = NearestRowsSelector().fit(thinned).select(view.centroids[7:8], 12)
-    assert 7 in chosen[0, :3]
+    selector = NearestRowsSelector().fit(thinned)
+    for n in (1, 50):
+        chosen = selector.select(np.tile(view.centroids[7:8], (n, 1)), 12)
+        assert 7 in chosen[0, :3]
+        np.testing.assert_array_equal(chosen, np.tile(chosen[:1], (n, 1)))
 
 
 @pytest.mark.parametrize("shift", [1e-150, 1.0, 1e9, 1e150, -1e150])
