@@ -40,22 +40,29 @@ ROWS = b"h1,50.5,2,north,100.5\nh2,60.5,3,south,120.5\nh3,70.5,4,west,140.5\nh4,
 GOOD = HEADER + ROWS
 
 
-def refused(run, name: str, words: str, commands: tuple[str, ...] = tuple(COMMANDS)) -> None:
-    """Every command says `words` about the table in one line, and leaves all files as they were."""
+def refusals(run, name: str, commands: tuple[str, ...] = tuple(COMMANDS)) -> list[str]:
+    """What every command says of the table: one line, after which all files are as they were."""
     for output in OUTPUTS:
         Path(output).write_text("precious")
     before = {file: os.stat(file).st_size for file in os.listdir()}
+    said = []
     for command in commands:
         ended = run(*COMMANDS[command](name))
         assert ended.code == 2, (command, ended)
         assert ended.err.startswith("gpexperts: "), (command, ended)
         assert "unexpected" not in ended.err, (command, ended)
-        assert re.search(words, ended.err), (command, ended)
         assert ended.err.count("\n") == 1
         assert ended.err.strip().isprintable()
         assert len(ended.err) < 2100
         assert {file: os.stat(file).st_size for file in os.listdir()} == before
         assert all(Path(output).read_text() == "precious" for output in OUTPUTS)
+        said.append(ended.err)
+    return said
+
+
+def lacking(words: str, said: list[str]) -> list[str]:
+    """Those of the lines that do not match `words`."""
+    return [line for line in said if not re.search(words, line)]
 
 
 # ----------------------------------------------------------------------------------- the contents
@@ -95,7 +102,7 @@ TEXTS: dict[str, tuple[bytes, str]] = {
 def test_texts_that_are_no_table(run, kind: str) -> None:
     content, words = TEXTS[kind]
     Path("bad.csv").write_bytes(content)
-    refused(run, "bad.csv", words)
+    assert lacking(words, refusals(run, "bad.csv")) == []
 
 
 def _latin_late() -> bytes:
@@ -104,13 +111,14 @@ def _latin_late() -> bytes:
 
 def test_what_is_not_utf8_far_below_the_first_rows(run) -> None:
     Path("late.csv").write_bytes(_latin_late())
-    refused(run, "late.csv", "column town.* is not UTF-8|not UTF-8 in the column town")
+    assert lacking("column town.* is not UTF-8|not UTF-8 in the column town", refusals(run, "late.csv")) == []
 
 
 @pytest.mark.parametrize("content", [HEADER, HEADER.strip(), b"\xef\xbb\xbf" + HEADER])
 def test_a_header_without_rows(run, content: bytes) -> None:
     Path("header.csv").write_bytes(content)
-    refused(run, "header.csv", "has no rows|has no complete rows", ("fit", "evaluate", "report"))
+    said = refusals(run, "header.csv", ("fit", "evaluate", "report"))
+    assert lacking("has no rows|has no complete rows", said) == []
     ended = run("predict", "houses.gpx", "header.csv", "-o", "none.csv")
     assert (ended.code, ended.err) == (0, "0 rows predicted.\n")
     assert Path("none.csv").read_text() == '"mean","std","lower","upper"\n'
@@ -121,15 +129,14 @@ def test_a_header_without_rows(run, content: bytes) -> None:
 )
 def test_a_target_that_is_no_number_is_shown(run, value: bytes, words: str) -> None:
     Path("target.csv").write_bytes(GOOD.replace(b"100.5", value))
-    refused(run, "target.csv", words, ("fit",))
-    refused(
-        run, "target.csv", f"column price.*invalid value '{value.decode().strip(chr(34))}'", ("evaluate",)
-    )
+    assert lacking(words, refusals(run, "target.csv", ("fit",))) == []
+    said = refusals(run, "target.csv", ("evaluate",))
+    assert lacking(f"column price.*invalid value '{value.decode().strip(chr(34))}'", said) == []
 
 
 def test_numbers_in_disguise_are_categories_only_where_the_user_says_so(run) -> None:
     Path("codes.csv").write_bytes(GOOD.replace(b"50.5", b'"50,5"'))
-    refused(run, "codes.csv", "--one-hot area", ("fit",))
+    assert lacking("--one-hot area", refusals(run, "codes.csv", ("fit",))) == []
     args = ("fit", "codes.csv", "-t", "price", "--drop", "id", "-o", "codes.gpx", "--optimizer", "none")
     ended = run(*args)
     assert "These columns hold text" in ended.err
@@ -179,17 +186,18 @@ def _binary_tables() -> dict[str, tuple[bytes, str]]:
 def test_broken_binary_tables(run, name: str) -> None:
     content, words = _binary_tables()[name]
     Path(name).write_bytes(content)
-    refused(run, name, words)
+    assert lacking(words, refusals(run, name)) == []
 
 
 def test_lists_and_structures_are_no_numbers(run) -> None:
     columns = {"id": ["a", "b"], "area": [1.0, 2.0], "rooms": [1, 2], "price": [1.0, 2.0]}
     pq.write_table(pa.table({**columns, "town": [["x"], ["y"]]}), "list.parquet")
-    refused(run, "list.parquet", r"town \(list|Column town should hold text; it holds list")
+    said = refusals(run, "list.parquet")
+    assert lacking(r"town \(list|Column town should hold text; it holds list", said) == []
     pq.write_table(
         pa.table({**columns, "town": ["west", "west"], "price": [{"a": 1}, {"a": 2}]}), "s.parquet"
     )
-    refused(run, "s.parquet", "price.*struct", ("fit", "evaluate", "report"))
+    assert lacking("price.*struct", refusals(run, "s.parquet", ("fit", "evaluate", "report"))) == []
 
 
 def test_brackets_in_names_are_not_markup(run) -> None:
@@ -221,9 +229,11 @@ def test_a_million_columns_cost_next_to_nothing(run) -> None:
     tracemalloc.start()
     began = time.perf_counter()
     try:
-        refused(run, "wide.csv", "first row of wide.csv is longer than 1,048,576 bytes")
+        said = refusals(run, "wide.csv")
+        assert lacking("first row of wide.csv is longer than 1,048,576 bytes", said) == []
         for name in ("wide.parquet", "wide.arrow"):
-            refused(run, name, "so many columns that describing them takes .* up to 100,000 columns")
+            said = refusals(run, name)
+            assert lacking("so many columns that describing them takes .* up to 100,000 columns", said) == []
         assert tracemalloc.get_traced_memory()[1] < 100e6
     finally:
         tracemalloc.stop()
@@ -232,7 +242,7 @@ def test_a_million_columns_cost_next_to_nothing(run) -> None:
 
 def test_more_columns_than_are_read_and_short_names(run) -> None:
     Path("wide.csv").write_text("," * 200_000 + "\n")
-    refused(run, "wide.csv", "has 200,001 columns; tables of up to 100,000")
+    assert lacking("has 200,001 columns; tables of up to 100,000", refusals(run, "wide.csv")) == []
 
 
 # -------------------------------------------------------------------------------------- bad places
@@ -241,9 +251,9 @@ def test_more_columns_than_are_read_and_short_names(run) -> None:
 def test_folders_pipes_and_what_is_not_there(run) -> None:
     os.mkdir("folder.csv")
     os.mkfifo("pipe.csv")
-    refused(run, "folder.csv", "folder.csv is a folder, not a file")
-    refused(run, "pipe.csv", "pipe.csv is not a file")
-    refused(run, "none.csv", "none.csv does not exist")
+    assert lacking("folder.csv is a folder, not a file", refusals(run, "folder.csv")) == []
+    assert lacking("pipe.csv is not a file", refusals(run, "pipe.csv")) == []
+    assert lacking("none.csv does not exist", refusals(run, "none.csv")) == []
 
 
 @contextmanager

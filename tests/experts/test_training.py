@@ -112,7 +112,10 @@ def test_a_hyperparameter_at_its_bound_is_named(problem: Problem) -> None:
 
 
 def test_inside_the_bounds_nothing_is_said() -> None:
-    warn_of_bounds(1.0 * RBF([1.0, 2.0]) + WhiteKernel(0.1))  # a warning would be an error here
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        warn_of_bounds(1.0 * RBF([1.0, 2.0]) + WhiteKernel(0.1))
+    assert said == []
 
 
 def test_hyperparameters_of_a_known_process_are_found() -> None:

@@ -70,7 +70,6 @@ def test_a_batch_changes_nothing(
     queries = np.round(queries)
     selector = NearestRowsSelector().fit(lattice)
     whole = selector.select(queries, 3)
-    # More queries than experts are looked at expert by expert, fewer of them query by query.
     for size in (1, 5, 50):
         pieces = [selector.select(queries[i : i + size], 3) for i in range(0, len(queries), size)]
         np.testing.assert_array_equal(np.concatenate(pieces), whole)

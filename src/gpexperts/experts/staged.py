@@ -141,21 +141,16 @@ def train_in_stages(
     contested = len(in_question) > 1
     third = {name: stages.refine(second[name], contested=contested) for name in in_question}
     choice = in_question[0]
-    many = len(X) > np.prod(FINAL_BLOCKS)  # otherwise the refined kernels have seen every row
-    number_and_size = NOISE_BLOCKS if many else stages.final_blocks
-    blocks = stages.draw(stages.metric(third[choice].training), number_and_size)
+    many = NOISE_BLOCKS if stages.many else stages.final_blocks
+    blocks = stages.draw(stages.metric(third[choice].training), many)
     ends = {name: refined.training for name, refined in third.items()}
-    settled = not many
     if contested:
-        if many:
-            ends = {name: stages.settle_noise(training, blocks) for name, training in ends.items()}
-            settled = True
+        ends = {name: stages.settle_noise(training, blocks) for name, training in ends.items()}
         choice = max(ends, key=lambda name: _evidence(ends[name], blocks).score)
     trainings = [second[choice], ends[choice]]
     if third[choice].pays:
         trainings.append(stages.refine(trainings[-1]).training)
-        settled = not many
-    if not settled:
+    if third[choice].pays or not contested:
         trainings[-1] = stages.settle_noise(trainings[-1], blocks)
     if not contested:
         ends = {choice: trainings[-1]}
@@ -196,6 +191,12 @@ class _Stages:
     def final_blocks(self) -> tuple[int, int]:
         return (1, len(self.X)) if len(self.X) <= EXACT else FINAL_BLOCKS
 
+    @property
+    def many(self) -> bool:
+        """Whether there are rows that the refined kernels have not seen."""
+        n_blocks, block_size = FINAL_BLOCKS
+        return len(self.X) > n_blocks * block_size
+
     def metric(self, training: Training) -> np.ndarray:
         return training.covariance.length_scale(self.X.shape[1])
 
@@ -230,11 +231,13 @@ class _Stages:
         return _Refined(training, pays=steps < 60 if exact else gain >= SETTLED)
 
     def settle_noise(self, training: Training, blocks: list[Block]) -> Training:
-        """Train the noise alone.
+        """Train the noise alone, where there are rows that may tell more of it.
 
         Noise shows in rows that lie close together and disagree. They are few, and a sample holds
         some of them by luck: it takes many rows to tell, which a single hyperparameter can afford.
         """
+        if not self.many:
+            return training
         kernel = training.covariance.kernel
         noise = self.train(_only_noise_free(kernel), blocks, max_steps=15, tolerance=1e-5)
         levels = {name: noise.covariance.kernel.get_params()[name] for name in _noise_levels(kernel)}

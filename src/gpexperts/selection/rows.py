@@ -60,44 +60,22 @@ class NearestRowsSelector(Selector):
 
     def _distances(self, Z: np.ndarray, candidates: np.ndarray) -> np.ndarray:
         """Squared distance of each query (n, d) to the nearest row of each of its candidates, (n, C)."""
-        if len(Z) < len(np.unique(candidates)):
-            looked = [self._from_one_query(z, who) for z, who in zip(Z, candidates, strict=True)]
-            return np.stack(looked) if looked else np.empty(candidates.shape)
         distance = np.empty(candidates.shape)
         for i, query, column in queries_by_expert(candidates):
-            distance[query, column] = self._to_one_expert(Z[query], i)
-        return distance
-
-    def _to_one_expert(self, Z: np.ndarray, i: int) -> np.ndarray:
-        """Squared distance of queries (q, d) to the nearest row of expert i, (q,)."""
-        centre = self.by_centroid_.places_[i]
-        rows = self.by_centroid_.placed(self.rows_[self.starts_[i] : self.starts_[i + 1]])
-        if len(rows) == 0:  # of a sample, none may be left
-            rows = centre[None]
-        # |z − r|² = |z|² + |r|² − 2 zᵀr: one matrix product finds the row. Its distance is then taken anew,
-        # for the difference of squares has lost digits.
-        around = rows - centre
-        half_square = 0.5 * np.einsum("md,md->m", around, around)
-        distance = np.empty(len(Z))
-        for start in range(0, len(Z), _PIECE):
-            piece = slice(start, start + _PIECE)
-            nearest = np.argmin(half_square - (Z[piece] - centre) @ around.T, axis=1)
-            away = Z[piece] - rows[nearest]
-            distance[piece] = np.einsum("nd,nd->n", away, away)
-        return distance
-
-    def _from_one_query(self, z: np.ndarray, who: np.ndarray) -> np.ndarray:
-        """Squared distance of one query (d,) to the nearest row of each of some experts (C,)."""
-        sizes = self.starts_[who + 1] - self.starts_[who]
-        firsts = np.cumsum(sizes) - sizes
-        rows = self.rows_[np.repeat(self.starts_[who] - firsts, sizes) + np.arange(sizes.sum())]
-        away = self.by_centroid_.placed(rows) - z
-        square = np.einsum("md,md->m", away, away)
-        away = self.by_centroid_.places_[who] - z
-        distance = np.einsum("cd,cd->c", away, away)  # for those of whom no row is known
-        known = sizes > 0
-        if known.any():
-            distance[known] = np.minimum.reduceat(square, firsts[known])
+            centre = self.by_centroid_.places_[i]
+            rows = self.by_centroid_.placed(self.rows_[self.starts_[i] : self.starts_[i + 1]])
+            if len(rows) == 0:  # of a sample, none may be left
+                rows = centre[None]
+            # |z − r|² = |z|² + |r|² − 2 zᵀr: one matrix product finds the row. Its distance is then taken
+            # anew, for the difference of squares has lost digits.
+            around = rows - centre
+            half_square = 0.5 * np.einsum("md,md->m", around, around)
+            for start in range(0, len(query), _PIECE):
+                piece = slice(start, start + _PIECE)
+                z = Z[query[piece]]
+                nearest = np.argmin(half_square - (z - centre) @ around.T, axis=1)
+                away = z - rows[nearest]
+                distance[query[piece], column[piece]] = np.einsum("nd,nd->n", away, away)
         return distance
 
 
