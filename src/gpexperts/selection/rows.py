@@ -19,8 +19,8 @@ _BITS = 30
 class NearestRowsSelector(Selector):
     """Ask the K experts whose nearest rows are nearest, in the kernel's metric.
 
-    A query next to the border of a part lies far from that part's centroid and close to its rows: two or
-    three experts found by their rows say what eight found by their centroids do.
+    A query next to the border of a part lies far from that part's centroid and close to its rows: fewer
+    experts found by their rows say what more found by their centroids do.
 
     Parameters
     ----------
