@@ -7,6 +7,7 @@ settings of the peers are stated here and nowhere else.
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import deepcopy
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -106,6 +107,8 @@ def _svgp(X: np.ndarray, y: np.ndarray, seed: int, n_inducing: int) -> Fitted:
     order = rng.permutation(len(X))
     held_out, train = order[: len(X) // 10], order[len(X) // 10 :]
     x_all, y_all = torch.tensor(X, dtype=torch.float32), torch.tensor(y, dtype=torch.float32)
+    n_batches = max(1, len(train) // 1024)
+    epochs, patience = max(50, 500 // n_batches), max(10, 100 // n_batches)  # few rows: not too few steps
     best: tuple[float, Model, gpytorch.likelihoods.Likelihood] | None = None
     for rate in (0.01, 0.05):  # two learning rates; a tenth of the rows stops each early and chooses
         torch.manual_seed(seed)
@@ -114,9 +117,9 @@ def _svgp(X: np.ndarray, y: np.ndarray, seed: int, n_inducing: int) -> Fitted:
         bound = gpytorch.mlls.VariationalELBO(likelihood, model, num_data=len(train))
         optimiser = torch.optim.Adam([*model.parameters(), *likelihood.parameters()], lr=rate)
         reached, waited = np.inf, 0
-        for _ in range(50):
+        for _ in range(epochs):
             model.train(), likelihood.train()
-            for batch in np.array_split(rng.permutation(train), max(1, len(train) // 1024)):
+            for batch in np.array_split(rng.permutation(train), n_batches):
                 optimiser.zero_grad()
                 (-bound(model(x_all[batch]), y_all[batch])).backward()
                 optimiser.step()
@@ -128,10 +131,10 @@ def _svgp(X: np.ndarray, y: np.ndarray, seed: int, n_inducing: int) -> Fitted:
                 )
             waited = 0 if loss < reached - 1e-3 else waited + 1
             reached = min(reached, loss)
-            if waited >= 10:
+            if best is None or loss < best[0]:
+                best = loss, deepcopy(model), deepcopy(likelihood)
+            if waited >= patience:
                 break
-        if best is None or reached < best[0]:
-            best = reached, model, likelihood
     assert best is not None
     _, chosen, noise = best
 

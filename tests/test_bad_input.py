@@ -32,7 +32,7 @@ def model(**settings) -> DistributedGPRegressor:
     return DistributedGPRegressor(**(PAPER | {"n_experts": 4, "n_selected": 2} | settings))
 
 
-def check(fitted: DistributedGPRegressor, X, limit: float = np.inf) -> tuple[np.ndarray, np.ndarray]:
+def assert_sane(fitted: DistributedGPRegressor, X, limit: float = np.inf) -> tuple[np.ndarray, np.ndarray]:
     mean, std = fitted.predict(X, return_std=True)
     assert np.isfinite(mean).all()
     assert np.isfinite(std).all()
@@ -84,7 +84,7 @@ def test_predicting_before_fit_is_refused(data) -> None:
 def test_one_row_is_enough_and_says_what_it_knows() -> None:
     with pytest.warns(ConstantTargetWarning):
         fitted = DistributedGPRegressor(kernel="rbf").fit([[1.0, 2.0]], [3.0])
-    mean, _ = check(fitted, [[1.0, 2.0], [9.0, 9.0]])
+    mean, _ = assert_sane(fitted, [[1.0, 2.0], [9.0, 9.0]])
     np.testing.assert_allclose(mean, 3.0)
 
 
@@ -95,7 +95,7 @@ def test_very_few_rows_give_a_sane_answer(n: int) -> None:
         fitted = DistributedGPRegressor(
             kernel=1.0 * RBF(1.0, "fixed") + WhiteKernel(0.1, "fixed"), n_experts=1
         ).fit(X, y)
-    check(fitted, X, limit=10.0)
+    assert_sane(fitted, X, limit=10.0)
 
 
 def test_no_queries_give_no_answers(data) -> None:
@@ -278,7 +278,7 @@ def test_a_constant_target_is_predicted_everywhere(data, value, standardize: boo
     X, _ = data
     with pytest.warns(ConstantTargetWarning, match="All training targets are equal"):
         fitted = model(standardize=standardize, n_restarts=n_restarts).fit(X, np.full(60, value))
-    mean, std = check(fitted, np.concatenate([X, 100 + X]))
+    mean, std = assert_sane(fitted, np.concatenate([X, 100 + X]))
     np.testing.assert_allclose(mean, value, rtol=1e-12, atol=1e-20)
     assert (std <= 1e-6 * max(abs(value), 1e-6)).all()
 
@@ -288,7 +288,7 @@ def test_one_constant_output_does_not_spoil_the_other(data) -> None:
     lone_mean, lone_std = model().fit(X, y).predict(X, return_std=True)
     with pytest.warns(ConstantTargetWarning, match="output 0"):
         fitted = model().fit(X, np.stack([np.full(60, 7.0), y], axis=1))
-    mean, std = check(fitted, X)
+    mean, std = assert_sane(fitted, X)
     np.testing.assert_allclose(mean[:, 0], 7.0, rtol=1e-12)
     assert (std[:, 0] < 1e-6).all()
     np.testing.assert_allclose(mean[:, 1], lone_mean, rtol=1e-6, atol=1e-8)
@@ -301,7 +301,7 @@ def test_constant_and_duplicated_columns(data, partition: str) -> None:
     wide = np.column_stack([X, np.full(60, 3.7), X[:, 0]])
     plain = model(partition=partition, n_selected=1.0).fit(X, y)
     fitted = model(partition=partition, n_selected=1.0).fit(wide, y)
-    mean, _ = check(fitted, wide)
+    mean, _ = assert_sane(fitted, wide)
     np.testing.assert_allclose(mean, plain.predict(X), atol=0.15)
 
 
@@ -312,7 +312,7 @@ def test_all_rows_equal(name: str, partition: str) -> None:
     """The best prediction is the mean of the targets, with the spread of one target."""
     y = np.random.default_rng(0).normal(3.0, 2.0, size=40)
     fitted = model(partition=partition, aggregation=name).fit(np.ones((40, 2)), y)
-    mean, std = check(fitted, np.ones((3, 2)))
+    mean, std = assert_sane(fitted, np.ones((3, 2)))
     np.testing.assert_allclose(mean, y.mean(), atol=1.0)
     assert (std > 0.5).all()
     assert (std < 4.0).all()
@@ -324,7 +324,7 @@ def test_empty_clusters_are_dropped_with_a_warning(data) -> None:
         fitted = model(n_experts=5, n_selected=4).fit(X, y)
     assert fitted.n_experts_ == 3
     assert fitted.select(X).shape == (60, 3)
-    check(fitted, X)
+    assert_sane(fitted, X)
 
 
 def test_repeated_rows_without_noise_are_mended_and_reported() -> None:
@@ -333,7 +333,7 @@ def test_repeated_rows_without_noise_are_mended_and_reported() -> None:
     kernel = 1.0 * RBF(0.5, "fixed") + WhiteKernel(1e-18, "fixed")
     with pytest.warns(RepairWarning, match="needed jitter"):
         fitted = DistributedGPRegressor(kernel=kernel, n_experts=1, optimizer=None).fit(X, y)
-    mean, _ = check(fitted, X)
+    mean, _ = assert_sane(fitted, X)
     np.testing.assert_allclose(mean, y, atol=1e-3)
     assert fitted.repairs_["training_blocks_with_jitter"] == 1
     assert fitted.repairs_["experts_with_jitter"][0] > 0
@@ -380,7 +380,7 @@ def test_the_caller_s_arrays_are_left_alone(data) -> None:
 def test_units_do_not_matter(data, scale: float) -> None:
     X, y = data
     mean, std = model().fit(X, y).predict(X, return_std=True)
-    scaled_mean, scaled_std = check(model().fit(X * scale, y * scale), X * scale)
+    scaled_mean, scaled_std = assert_sane(model().fit(X * scale, y * scale), X * scale)
     np.testing.assert_allclose(scaled_mean / scale, mean, atol=1e-4)
     np.testing.assert_allclose(scaled_std / scale, std, rtol=1e-3)
 

@@ -318,7 +318,7 @@ WRITES = [
 
 
 @pytest.fixture
-def written(run) -> Callable[[str, str], None]:
+def assert_kept(run) -> Callable[[str, str], None]:
     """Write with a command that should fail, over a file that should stay."""
 
     def write(command: str, out: str) -> None:
@@ -337,12 +337,12 @@ def written(run) -> Callable[[str, str], None]:
 
 
 @pytest.mark.parametrize(("command", "out"), WRITES)
-def test_a_write_that_the_system_refuses(written, command: str, out: str) -> None:
+def test_a_write_that_the_system_refuses(assert_kept, command: str, out: str) -> None:
     """A limit on the size of files stands in for a full disk: the same calls fail."""
     _, hard = limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (700, hard))
     try:
-        written(command, out)
+        assert_kept(command, out)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 
@@ -351,12 +351,14 @@ def test_a_write_that_the_system_refuses(written, command: str, out: str) -> Non
 @pytest.mark.parametrize(
     "point", ["os.fsync", "pathlib.Path.replace", "pathlib.Path.chmod", "pathlib.Path.touch"]
 )
-def test_a_disk_that_is_full_at_any_point(written, monkeypatch, command: str, out: str, point: str) -> None:
+def test_a_disk_that_is_full_at_any_point(
+    assert_kept, monkeypatch, command: str, out: str, point: str
+) -> None:
     def fail(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(point, fail)
-    written(command, out)
+    assert_kept(command, out)
 
 
 def test_a_standard_output_that_is_full(run) -> None:

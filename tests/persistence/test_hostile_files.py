@@ -109,13 +109,13 @@ def survived(path: Path) -> bool:
 _QUICK = {"deadline": None, "suppress_health_check": list(HealthCheck), "print_blob": True}
 
 
-def _fuzz_forgeries(seed: int, parts: list[Parts], folder: Path) -> None:
+def assert_forgeries_do_no_harm(seed: int, parts: list[Parts], folder: Path) -> None:
     path = folder / "forged.gpx"
     path.write_bytes(forged(parts, seed))
     survived(path)
 
 
-def _fuzz_bytes(data: st.DataObject, originals: dict[str, Path], folder: Path) -> None:
+def assert_changed_bytes_do_no_harm(data: st.DataObject, originals: dict[str, Path], folder: Path) -> None:
     """Flip, cut, insert; half of the time with a checksum that is right afterwards."""
     content = bytearray(data.draw(st.sampled_from(sorted(originals.values()))).read_bytes())
     for _ in range(data.draw(st.integers(1, 5))):
@@ -145,33 +145,33 @@ def _fuzz_bytes(data: st.DataObject, originals: dict[str, Path], folder: Path) -
 @settings(max_examples=120, **_QUICK)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_forged_contents(seed: int, parts: list[Parts], tmp_path: Path) -> None:
-    _fuzz_forgeries(seed, parts, tmp_path)
+    assert_forgeries_do_no_harm(seed, parts, tmp_path)
 
 
 @settings(max_examples=150, **_QUICK)
 @given(data=st.data())
 def test_changed_bytes(data: st.DataObject, originals: dict[str, Path], tmp_path: Path) -> None:
-    _fuzz_bytes(data, originals, tmp_path)
+    assert_changed_bytes_do_no_harm(data, originals, tmp_path)
 
 
 @pytest.mark.slow
 @settings(max_examples=10_000, **_QUICK)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_forged_contents_at_length(seed: int, parts: list[Parts], tmp_path: Path) -> None:
-    _fuzz_forgeries(seed, parts, tmp_path)
+    assert_forgeries_do_no_harm(seed, parts, tmp_path)
 
 
 @pytest.mark.slow
 @settings(max_examples=10_000, **_QUICK)
 @given(data=st.data())
 def test_changed_bytes_at_length(data: st.DataObject, originals: dict[str, Path], tmp_path: Path) -> None:
-    _fuzz_bytes(data, originals, tmp_path)
+    assert_changed_bytes_do_no_harm(data, originals, tmp_path)
 
 
 # -------------------------------------------------------------------------------- what is expected
 
 
-def refused(tmp_path: Path, content: bytes, words: str) -> None:
+def assert_refused(tmp_path: Path, content: bytes, words: str) -> None:
     path = tmp_path / "bad.gpx"
     path.write_bytes(content)
     with pytest.raises(CorruptModelError, match=words):
@@ -182,7 +182,7 @@ def refused(tmp_path: Path, content: bytes, words: str) -> None:
 def test_an_attribute_that_is_missing_is_named(name: str, parts: list[Parts], tmp_path: Path) -> None:
     header, arrays = deepcopy(parts[0][0]), parts[0][1]
     del header["model"][name]
-    refused(tmp_path, put_together(header, arrays), f"does not describe a model: .*{name}")
+    assert_refused(tmp_path, put_together(header, arrays), f"does not describe a model: .*{name}")
 
 
 def test_every_attribute_of_a_fitted_model_is_checked(originals: dict[str, Path]) -> None:
@@ -198,7 +198,7 @@ def test_every_attribute_of_a_fitted_model_is_checked(originals: dict[str, Path]
 def test_experts_lacking_something(name: str, parts: list[Parts], tmp_path: Path) -> None:
     header, arrays = deepcopy(parts[0][0]), parts[0][1]
     del header["model"]["_experts"]["state"][name]
-    refused(tmp_path, put_together(header, arrays), f"does not describe a model: .*{name}")
+    assert_refused(tmp_path, put_together(header, arrays), f"does not describe a model: .*{name}")
 
 
 def _state(header: dict, *path: object) -> dict:
@@ -255,7 +255,7 @@ def test_values_that_a_prediction_would_fall_over(
     header, arrays = deepcopy(parts[which][0]), parts[which][1]
     *parent, key = path
     _state(header["model"], *parent)[key] = value
-    refused(tmp_path, put_together(header, arrays), "does not describe a model")
+    assert_refused(tmp_path, put_together(header, arrays), "does not describe a model")
 
 
 @pytest.mark.parametrize("starts", [[0, 20, 40], [0, 50, 40, 60], [0, 20, 40, 61], [1, 20, 40, 60]])
@@ -276,14 +276,16 @@ def test_rows_of_a_selector_that_belong_to_nobody(
             path.write_bytes(put_together(header, arrays))
             assert survived(path)
         else:
-            refused(tmp_path, put_together(header, arrays), "NearestRowsSelector does not fit 3 experts")
+            assert_refused(
+                tmp_path, put_together(header, arrays), "NearestRowsSelector does not fit 3 experts"
+            )
 
 
 def test_experts_further_away_than_the_tree_can_see(parts: list[Parts], tmp_path: Path) -> None:
     header, arrays = parts[0][0], dict(parts[0][1])
     name = _array_name(header, "_fitted_selector", "items", 1, "state", "places_")
     arrays[name] = arrays[name] * 1e300
-    refused(tmp_path, put_together(header, arrays), "the KNNSelector does not fit 3 experts")
+    assert_refused(tmp_path, put_together(header, arrays), "the KNNSelector does not fit 3 experts")
 
 
 def _array_name(header: dict, *path: object) -> str:
@@ -308,14 +310,14 @@ def test_numbers_that_are_none(value: float, path: tuple | str, parts: list[Part
     name = header["factors"][0]["items"][1]["name"] if path == "factors" else _array_name(header, *path)
     arrays[name] = arrays[name].copy()
     arrays[name].flat[-1] = value
-    refused(tmp_path, put_together(header, arrays), "does not describe a model")
+    assert_refused(tmp_path, put_together(header, arrays), "does not describe a model")
 
 
 @pytest.mark.parametrize("expert", [-1, 3, 10**9, "0", None])
 def test_factors_of_nobody(expert: object, parts: list[Parts], tmp_path: Path) -> None:
     header, arrays = deepcopy(parts[0][0]), parts[0][1]
     header["factors"][0]["items"][0] = expert
-    refused(tmp_path, put_together(header, arrays), "there is no expert")
+    assert_refused(tmp_path, put_together(header, arrays), "there is no expert")
 
 
 def test_a_file_cannot_choose_what_the_next_fit_overwrites(parts: list[Parts], tmp_path: Path) -> None:
@@ -328,12 +330,12 @@ def test_a_file_cannot_choose_what_the_next_fit_overwrites(parts: list[Parts], t
 
 @pytest.mark.parametrize("word", ["NaN", "Infinity", "-Infinity"])
 def test_json_that_is_none(word: str, tmp_path: Path) -> None:
-    refused(tmp_path, raw_file(f'{{"format": 1, "model": {{"n_jobs": {word}}}}}'), "cannot be read")
+    assert_refused(tmp_path, raw_file(f'{{"format": 1, "model": {{"n_jobs": {word}}}}}'), "cannot be read")
 
 
 @pytest.mark.parametrize("form", [None, "1", 1.5, [], -(10**400)])
 def test_a_format_that_is_none(form: object, tmp_path: Path) -> None:
-    refused(tmp_path, raw_file(json.dumps({"format": form, "model": {}})), "damaged|does not describe")
+    assert_refused(tmp_path, raw_file(json.dumps({"format": form, "model": {}})), "damaged|does not describe")
 
 
 def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
@@ -454,4 +456,6 @@ def test_bombs_cost_little(originals: dict[str, Path], tmp_path: Path) -> None:
 
 
 def test_a_header_may_not_be_longer_than_is_allowed(tmp_path: Path) -> None:
-    refused(tmp_path, raw_file(json.dumps({"format": 1, "model": "x" * container._MAX_HEADER})), "claims")
+    assert_refused(
+        tmp_path, raw_file(json.dumps({"format": 1, "model": "x" * container._MAX_HEADER})), "claims"
+    )
