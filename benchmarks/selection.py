@@ -1,10 +1,10 @@
 """What it costs to ask fewer experts, and what it gains: knn, rows, dnn and ggm, from one expert to all.
 
-    python benchmarks/selection.py            # protein, 70 k-means parts, all 5,730 queries
+    python benchmarks/selection.py            # protein, all 5,730 queries
     python benchmarks/selection.py --queries 500
 
-One fit, in the paper's setting; then every selector answers the same queries with the same hyperparameters,
-and full NPAE does.
+One fit with the paper's 70 k-means parts; then every selector answers the same queries with the same
+hyperparameters, and full NPAE does. The same with the defaults: as many experts as they choose, and all.
 """
 
 from __future__ import annotations
@@ -31,20 +31,12 @@ def main() -> None:
 
     X, y, X_test, y_test = split("protein")
     X_test, y_test = X_test[: args.queries], y_test[: args.queries]
-    model = DistributedGPRegressor(
-        n_experts=70, partition="kmeans", n_selected=1, selection="knn", random_state=0
-    )
-    _, fit_seconds, _ = common.timed(lambda: model.fit(X, y))
-    print(f"fitted in {fit_seconds:.1f} s: {model.kernel_}")
-    model.predict(X_test[:2000], return_std=True)  # so that no selector pays for the experts' factors
-    for selection, K in [("all", 70)] + [(s, k) for s in ("knn", "rows", "dnn", "ggm") for k in NUMBERS]:
-        model.set_params(selection=selection, n_selected=K)
+
+    def answered(model: DistributedGPRegressor) -> dict[str, float]:
         learned, learn_seconds, _ = common.timed(lambda: model.select(X_test[:1]))  # a selector learns once
         _, select_seconds, _ = common.timed(lambda: model.select(X_test))
         (mean, std), seconds, cpu = common.timed(lambda: model.predict(X_test, return_std=True))
-        row = {
-            "data": "protein",
-            "selection": selection,
+        return {
             "n_selected": learned.shape[1],
             "queries": len(X_test),
             "learn_seconds": round(learn_seconds, 3),
@@ -54,10 +46,23 @@ def main() -> None:
             "smse": round(smse(y_test, mean), 5),
             "msll": round(msll(y_test, mean, std, y), 5),
             "coverage": round(coverage(y_test, mean, std), 4),
-            **common.machine(),
         }
-        common.append("selection", row)
-        print(json.dumps(row), flush=True)
+
+    paper = {"n_experts": 70, "partition": "kmeans", "n_selected": 1, "selection": "knn"}
+    asked = [("all", "auto")] + [(s, k) for s in ("knn", "rows", "dnn", "ggm") for k in NUMBERS]
+    for parts, settings, answers in (
+        ("70 k-means parts", paper, asked),
+        ("the defaults' parts", {}, [("all", "auto"), ("auto", "auto")]),
+    ):
+        model = DistributedGPRegressor(random_state=0, **settings)
+        _, fit_seconds, _ = common.timed(lambda model=model: model.fit(X, y))
+        print(f"{parts}, fitted in {fit_seconds:.1f} s: {model.kernel_}")
+        model.predict(X_test[:2000], return_std=True)  # so that no selector pays for the experts' factors
+        for selection, K in answers:
+            model.set_params(selection=selection, n_selected=K)
+            row = {"data": "protein", "parts": parts, "selection": selection, **answered(model)}
+            common.append("selection", {**row, **common.machine()})
+            print(json.dumps(row), flush=True)
 
 
 if __name__ == "__main__":

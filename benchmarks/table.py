@@ -222,17 +222,18 @@ def _draw_scale(results: list[Row]) -> None:
 
 def selection(results: list[Row]) -> str:
     """One row per selector and K."""
-    head = ["selection", "K", "learn s", "select s", "predict s", "SMSE", "MSLL", "coverage"]
+    head = ["parts", "selection", "K", "learn s", "select s", "predict s", "SMSE", "MSLL", "coverage"]
     rows = [
         [
-            r["selection"], str(r["n_selected"]), f"{r['learn_seconds']:.2f}", f"{r['select_seconds']:.3f}",
+            r["parts"], r["selection"], str(r["n_selected"]), f"{r['learn_seconds']:.2f}",
+            f"{r['select_seconds']:.3f}",
             _seconds(r, "predict"), f"{r['smse']:.4f}", f"{r['msll']:.3f}", f"{r['coverage']:.3f}",
         ]
         for r in results
     ]  # fmt: skip
     about = (
-        f"Protein, 70 k-means parts, one θ, {results[0]['queries']:,} queries with standard deviations; "
-        "*all* is NPAE with every expert.\n\n"
+        f"Protein, {results[0]['queries']:,} queries with standard deviations, one θ for all who share the "
+        "parts; *all* is NPAE with every expert, *auto* asks as many as held-out rows say.\n\n"
     )
     return about + _table(head, rows)
 

@@ -81,13 +81,17 @@ def read_as(path: str) -> pa.Table:
         return pacsv.read_csv(file)
 
 
-def direct(model: DistributedGPRegressor, table: pa.Table) -> tuple[np.ndarray, np.ndarray]:
-    """What Python predicts for the rows of a houses table."""
+def inputs(table: pa.Table) -> np.ndarray:
+    """The rows of a houses table as the model sees them."""
     town = np.array(table["town"].to_pylist())
     columns = [table["area"], table["rooms"], *(town == name for name in ("north", "south", "west"))]
-    X = np.column_stack([np.asarray(c, dtype=float) for c in columns])
+    return np.column_stack([np.asarray(c, dtype=float) for c in columns])
+
+
+def direct(model: DistributedGPRegressor, table: pa.Table) -> tuple[np.ndarray, np.ndarray]:
+    """What Python predicts for the rows of a houses table."""
     del model.feature_names_in_
-    return model.predict(X, return_std=True)
+    return model.predict(inputs(table), return_std=True)
 
 
 def test_features_and_config_and_options(run) -> None:
@@ -176,11 +180,13 @@ def test_explain_names_the_experts_and_their_weights(run) -> None:
         assert run("predict", "houses.gpx", "new_houses.csv", "--explain", "-o", out).code == 0
     out = pq.read_table("out.parquet")
     model = gpexperts.load("houses.gpx")
-    assert out["experts"].to_pylist()[0] != []
+    del model.feature_names_in_
+    told = model.explain(inputs(pacsv.read_csv("new_houses.csv")))
+    asked = told.experts >= 0
     weights, experts = out["weights"].to_pylist(), out["experts"].to_pylist()
-    assert len(weights) == 20
-    assert list(map(len, weights)) == list(map(len, experts))
-    assert max(map(len, weights)) <= model._rule().n_selected
+    assert len(experts) == 20
+    assert experts == [list(row[who]) for row, who in zip(told.experts, asked, strict=True)]
+    assert weights == [list(row[who]) for row, who in zip(told.weight, asked, strict=True)]
     text = pacsv.read_csv("out.csv")["weights"].to_pylist()
     assert [[float(word) for word in str(row).split()] for row in text] == weights
 

@@ -69,6 +69,19 @@ def test_only_a_large_lone_matrix_gets_all_blas_threads(two_blas_threads) -> Non
     assert ThreadEngine(2).map(lambda _: blas_now(), [0], [1e6]) == [1]
 
 
+def test_two_libraries_do_not_take_the_cores_from_each_other(two_blas_threads) -> None:
+    def threads_of(library: str) -> list[int]:
+        blas = [lib for lib in ThreadpoolController().info() if lib["user_api"] == "blas"]
+        return [lib["num_threads"] for lib in blas if f"{library}.libs" in lib["filepath"]]
+
+    if not (threads_of("numpy") and threads_of("scipy")):
+        pytest.skip("NumPy and SciPy share a BLAS here")
+    with blas_threads(2):
+        assert threads_of("numpy") == [1]
+        assert threads_of("scipy") == [2]
+    assert threads_of("numpy") == threads_of("scipy") == [2]
+
+
 def test_nested_limits_hold_the_smallest_wish_and_come_back(two_blas_threads) -> None:
     with blas_threads(2):
         assert blas_now() == 2

@@ -2,7 +2,8 @@
 
 A 600 × 600 Cholesky factorisation is slower on two BLAS threads than on one; two of them on two
 threads take the time of one. So experts run in parallel, each on one BLAS thread. A single large
-matrix is the exception: it gets all the BLAS threads there are.
+matrix is the exception: it gets all the threads of SciPy's BLAS. NumPy's wheels bring a BLAS of their own,
+whose threads go on spinning for a while after a product and take the cores from SciPy's: it gets one.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import joblib
@@ -107,7 +109,7 @@ _in_force: int | None = None
 
 @contextmanager
 def blas_threads(n: int) -> Iterator[None]:
-    """Limit BLAS to `n` threads while inside, for the whole process.
+    """Limit BLAS to `n` threads while inside, and a BLAS that only NumPy uses to one, for the whole process.
 
     The number of BLAS threads belongs to the process, so that two callers who each save and restore
     it can leave the wrong number behind. Here the first one in saves it, the last one out restores it,
@@ -140,5 +142,13 @@ def _apply_wishes() -> None:
         return
     if _restore is None:
         _restore = _controller.limit(limits=None, user_api="blas")  # changes nothing, remembers what is
-    _controller.limit(limits=wish, user_api="blas")
+    _controller.limit(limits={"blas": wish, **_numpy_s_own(_controller)})
     _in_force = wish
+
+
+def _numpy_s_own(controller: ThreadpoolController) -> dict[str, int]:
+    """One thread for the BLAS that only NumPy uses, if there is such a library."""
+    paths = [lib.filepath for lib in controller.lib_controllers if lib.user_api == "blas"]
+    if len(paths) < 2:
+        return {}
+    return {path: 1 for path in paths if any(part.startswith("numpy") for part in Path(path).parts)}

@@ -79,8 +79,9 @@ class InverseFactor(NamedTuple):
         squares = np.empty(m)
         for start in range(0, m, block):
             stop = min(start + block, m)
-            square, below = np.tril(self.lower[start:stop, start:stop]), self.lower[stop:, start:stop]
-            squares[start:stop] = (square**2).sum(axis=0) + np.einsum("ij,ij->j", below, below)
+            square, below = self.lower[start:stop, start:stop].copy(), self.lower[stop:, start:stop]
+            square.T[_below_diagonal(stop - start)] = 0.0
+            squares[start:stop] = np.einsum("ij,ij->j", square, square) + np.einsum("ij,ij->j", below, below)
         return squares
 
 

@@ -25,6 +25,8 @@ __all__ = ["StationaryCovariance", "is_stationary"]
 
 _CACHED = 65_536
 """Entries of a matrix that are worked on together."""
+_BAND = 128
+"""Rows of a symmetric matrix that are worked on together."""
 
 
 _SMALL = 1e-6
@@ -34,6 +36,10 @@ _SMALL = 1e-6
 _NEGLIGIBLE = 1e-75
 """A correlation that may as well be 0. Of much smaller ones, products such as q_iᵀ k q_j leave the normal
 range of floating point, where processors multiply matrices at a quarter of their speed."""
+
+
+_Pairs = tuple[np.ndarray, np.ndarray]
+"""Rows and columns of some entries of a matrix."""
 
 
 class _Profile(NamedTuple):
@@ -46,7 +52,7 @@ class _Profile(NamedTuple):
     correlation: Callable[[np.ndarray, float], np.ndarray]
     """(ρ², α) ↦ f; may overwrite ρ²."""
     with_slope: Callable[[np.ndarray, float], tuple[np.ndarray, np.ndarray]]
-    """(ρ², α) ↦ (f, W); leaves ρ² alone."""
+    """(ρ², α) ↦ (f, W); may overwrite ρ²."""
     reach: float
     """f is below 1e-20 for every ρ larger than this; infinite if f has a heavy tail."""
     has_cusp: bool = False
@@ -62,7 +68,7 @@ def _rbf(sq: np.ndarray, _: float) -> np.ndarray:
 
 
 def _rbf_with_slope(sq: np.ndarray, _: float) -> tuple[np.ndarray, np.ndarray]:
-    f = _rbf(sq.copy(), _)
+    f = _rbf(sq, _)
     return f, f
 
 
@@ -73,7 +79,7 @@ def _matern12(sq: np.ndarray, _: float) -> np.ndarray:
 
 
 def _matern12_with_slope(sq: np.ndarray, _: float) -> tuple[np.ndarray, np.ndarray]:
-    rho = np.sqrt(sq)
+    rho = np.sqrt(sq, out=sq)
     f = _exp_minus(rho)
     # W = exp(−ρ)/ρ has a pole at ρ = 0, where it multiplies (z − z')² = 0: the product tends to 0.
     rho[rho == 0] = np.inf
@@ -89,7 +95,7 @@ def _matern32(sq: np.ndarray, _: float) -> np.ndarray:
 
 
 def _matern32_with_slope(sq: np.ndarray, _: float) -> tuple[np.ndarray, np.ndarray]:
-    a = _sqrt_scaled(sq.copy(), 3.0)
+    a = _sqrt_scaled(sq, 3.0)
     w = _exp_minus(a)
     a += 1.0
     a *= w
@@ -108,9 +114,9 @@ def _matern52(sq: np.ndarray, _: float) -> np.ndarray:
 
 
 def _matern52_with_slope(sq: np.ndarray, _: float) -> tuple[np.ndarray, np.ndarray]:
-    a = _sqrt_scaled(sq.copy(), 5.0)
-    w = _exp_minus(a)
     f = sq * (5.0 / 3.0)
+    a = _sqrt_scaled(sq, 5.0)
+    w = _exp_minus(a)
     a += 1.0
     f += a
     f *= w
@@ -120,14 +126,21 @@ def _matern52_with_slope(sq: np.ndarray, _: float) -> tuple[np.ndarray, np.ndarr
 
 
 def _rational_quadratic(sq: np.ndarray, alpha: float) -> np.ndarray:
-    sq /= 2.0 * alpha
-    sq += 1.0
-    return np.power(sq, -alpha, out=sq)
+    base = _rational_base(sq, alpha)
+    return np.power(base, -alpha, out=base)
 
 
 def _rational_quadratic_with_slope(sq: np.ndarray, alpha: float) -> tuple[np.ndarray, np.ndarray]:
-    f = _rational_quadratic(sq.copy(), alpha)
-    return f, f / (1.0 + sq / (2.0 * alpha))
+    base = _rational_base(sq, alpha)
+    f = np.power(base, -alpha)
+    return f, np.divide(f, base, out=base)
+
+
+def _rational_base(sq: np.ndarray, alpha: float) -> np.ndarray:
+    """1 + ρ² / 2α, in place."""
+    sq /= 2.0 * alpha
+    sq += 1.0
+    return sq
 
 
 def _exp_minus(a: np.ndarray) -> np.ndarray:
@@ -196,9 +209,12 @@ class StationaryCovariance(Covariance):
         return self._scaled(K)
 
     def gram(self, X: np.ndarray) -> np.ndarray:
-        K = self(X, X)
-        np.fill_diagonal(K, self.signal_variance)
-        return K
+        Z = self._offsets(X)
+        K = np.empty((len(Z), len(Z)))
+        for rows in _bands(len(Z)):
+            sq, _ = self._squared_band(Z, rows)
+            _put_band(K, rows, self._profile.correlation(sq, self._alpha))
+        return self._scaled(K)
 
     def _scaled(self, f: np.ndarray) -> np.ndarray:
         if self.signal_variance != 1.0:
@@ -207,11 +223,13 @@ class StationaryCovariance(Covariance):
 
     def _gram_with_gradient(self, X: np.ndarray) -> tuple[np.ndarray, SignalGradient]:
         s2, alpha = self.signal_variance, self._alpha
-        Z = scaled_offsets(X, X.mean(axis=0), self._shape.length_scale)
-        sq = _squared_distances(Z, Z)
-        np.fill_diagonal(sq, 0.0)
-        near = _refine(sq, Z, Z) if self._profile.has_cusp else None
-        f, W = self._profile.with_slope(sq, alpha)
+        Z = self._offsets(X)
+        K = np.empty((len(Z), len(Z)))
+        bands = []
+        for rows in _bands(len(Z)):
+            sq, near = self._squared_band(Z, rows)
+            bands.append(_Band(rows, *self._profile.with_slope(sq, alpha), near))
+            _put_band(K, rows, bands[-1].f)
 
         def signal_gradient(S: np.ndarray, t: float) -> Iterator[np.ndarray]:
             pieces = [np.empty(0)]
@@ -219,22 +237,65 @@ class StationaryCovariance(Covariance):
                 if factor.n_dims == 0:  # every hyperparameter of this factor is fixed
                     continue
                 if isinstance(factor, ConstantKernel):
-                    pieces.append(np.array([0.5 * s2 * (_inner(S, f) + t)]))
+                    total = sum(band.half_sum(S, band.f) for band in bands)
+                    pieces.append(np.array([s2 * total + 0.5 * s2 * t]))
                     continue
                 if isinstance(factor, RationalQuadratic) and not factor.hyperparameter_alpha.fixed:
-                    base = 1.0 + sq / (2.0 * alpha)
-                    slope = alpha * f * (sq / (2.0 * alpha * base) - np.log(base))
-                    pieces.append(np.array([0.5 * s2 * _inner(S, slope)]))
+                    total = sum(band.half_sum(S, _slope_in_alpha(band.f, alpha)) for band in bands)
+                    pieces.append(np.array([s2 * total]))
                 if not factor.hyperparameter_length_scale.fixed:
-                    # G = S ∘ W:  ½ Σ_ij G_ij (z_ik − z_jk)² = Σ_i (G1)_i z_ik² − Σ_i z_ik (GZ)_ik.
-                    G = S * W
-                    direct = 0.0 if near is None else _half_sum_over(near, G, Z)
-                    per_input = G.sum(axis=0) @ Z**2 - np.einsum("ik,ik->k", Z, G @ Z) + direct
+                    per_input = np.sum([band.half_sum_of_squares(S, Z) for band in bands], axis=0)
                     isotropic = np.size(factor.length_scale) == 1
                     pieces.append(s2 * (per_input.sum(keepdims=True) if isotropic else per_input))
             yield np.concatenate(pieces)
 
-        return s2 * f, signal_gradient
+        return self._scaled(K), signal_gradient
+
+    def _offsets(self, X: np.ndarray) -> np.ndarray:
+        """X (m, d) around its mean, in length scales."""
+        return scaled_offsets(X, X.mean(axis=0), self._shape.length_scale)
+
+    def _squared_band(self, Z: np.ndarray, rows: slice) -> tuple[np.ndarray, _Pairs | None]:
+        """ρ² between some rows of Z and those up to the last of them, and where it took differences."""
+        sq = _squared_distances(Z[rows], Z[: rows.stop])
+        np.fill_diagonal(sq[:, rows], 0.0)
+        return sq, _refine(sq, Z[rows], Z[: rows.stop]) if self._profile.has_cusp else None
+
+
+class _Band(NamedTuple):
+    """Some rows of a symmetric matrix of correlations, up to and with the square on its diagonal.
+
+    The bands of a matrix hold it once, where the whole holds it twice, and each fits into the cache.
+    """
+
+    rows: slice
+    f: np.ndarray
+    """Correlations, (len(rows), rows.stop)."""
+    W: np.ndarray
+    """Their slopes, of the same shape."""
+    near: _Pairs | None
+    """Rows and columns of this band whose distances were computed from differences."""
+
+    def half_sum(self, S: np.ndarray, slopes: np.ndarray) -> float:
+        """½ Σ_ij S_ij slopes_ij over this band's share of all pairs."""
+        before = slice(self.rows.start)
+        beside = np.einsum("ij,ij->", S[self.rows, before], slopes[:, before])
+        square = np.einsum("ij,ij->", S[self.rows, self.rows], slopes[:, self.rows])
+        return float(beside + 0.5 * square)  # the square holds each pair twice
+
+    def half_sum_of_squares(self, S: np.ndarray, Z: np.ndarray) -> np.ndarray:
+        """½ Σ_ij S_ij W_ij (z_ik − z_jk)² for every input k, (d,), over this band's share of all pairs."""
+        G = S[self.rows, : self.rows.stop] * self.W
+        G[:, self.rows] *= 0.5  # the square holds each pair twice
+        left, right = Z[self.rows], Z[: self.rows.stop]
+        total = np.zeros(Z.shape[1])
+        if self.near is not None:
+            for i, j in _portions(*self.near, Z.shape[1]):
+                total += G[i, j] @ (left[i] - right[j]) ** 2
+                G[i, j] = 0.0
+        # Σ_ij G_ij (z_i − z'_j)² = Σ_i (G1)_i z_i² + Σ_j (Gᵀ1)_j z'_j² − 2 Σ_i z_i (GZ')_i.
+        total += G.sum(axis=1) @ left**2 + G.sum(axis=0) @ right**2
+        return total - 2.0 * np.einsum("ik,ik->k", left, G @ right)
 
 
 def _squared_distances(X: np.ndarray, Z: np.ndarray) -> np.ndarray:
@@ -250,7 +311,7 @@ def _squared_distances(X: np.ndarray, Z: np.ndarray) -> np.ndarray:
     return np.maximum(sq, 0.0, out=sq)
 
 
-def _refine(sq: np.ndarray, X: np.ndarray, Z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _refine(sq: np.ndarray, X: np.ndarray, Z: np.ndarray) -> _Pairs:
     """Compute the small ones of the squared distances `sq` again, from differences, which lose no digits.
 
     Returns
@@ -261,30 +322,34 @@ def _refine(sq: np.ndarray, X: np.ndarray, Z: np.ndarray) -> tuple[np.ndarray, n
     # The largest |z|² stands for all of them: a few more are computed again, but no matrix of sizes is.
     size = np.einsum("ij,ij->i", X, X) + np.einsum("ij,ij->i", Z, Z).max(initial=0.0)
     rows, columns = np.divmod(np.flatnonzero(sq <= _SMALL * size[:, None]), max(1, len(Z)))
-    for some in _portions(len(rows), X.shape[1]):
-        sq[rows[some], columns[some]] = ((X[rows[some]] - Z[columns[some]]) ** 2).sum(axis=1)
+    for i, j in _portions(rows, columns, X.shape[1]):
+        sq[i, j] = ((X[i] - Z[j]) ** 2).sum(axis=1)
     return rows, columns
 
 
-def _half_sum_over(pairs: tuple[np.ndarray, np.ndarray], G: np.ndarray, Z: np.ndarray) -> np.ndarray:
-    """½ Σ G_ij (z_ik − z_jk)² over some pairs, (d,), from differences; sets these entries of G to 0."""
-    rows, columns = pairs
-    total = np.zeros(Z.shape[1])
-    for some in _portions(len(rows), Z.shape[1]):
-        i, j = rows[some], columns[some]
-        total += 0.5 * G[i, j] @ (Z[i] - Z[j]) ** 2
-    G[rows, columns] = 0.0
-    return total
-
-
-def _portions(n_pairs: int, d: int) -> Iterator[slice]:
+def _portions(rows: np.ndarray, columns: np.ndarray, d: int) -> Iterator[_Pairs]:
     """Cut a list of pairs so that their differences in d inputs stay in the cache."""
     step = max(1, _CACHED // d)
-    return (slice(start, start + step) for start in range(0, n_pairs, step))
+    return (
+        (rows[start : start + step], columns[start : start + step]) for start in range(0, len(rows), step)
+    )
 
 
-def _inner(A: np.ndarray, B: np.ndarray) -> float:
-    return float(np.vdot(A, B))
+def _bands(m: int) -> Iterator[slice]:
+    """Cut m rows into bands."""
+    return (slice(start, min(start + _BAND, m)) for start in range(0, m, _BAND))
+
+
+def _put_band(K: np.ndarray, rows: slice, values: np.ndarray) -> None:
+    """Put a band where it belongs in a symmetric matrix, twice but for the square on its diagonal."""
+    K[rows, : rows.stop] = values
+    K[: rows.start, rows] = values[:, : rows.start].T
+
+
+def _slope_in_alpha(f: np.ndarray, alpha: float) -> np.ndarray:
+    """∂f / ∂ log α of f = b^(−α), b = 1 + ρ² / 2α: α f (1 − 1/b − log b), and log b = −log(f) / α."""
+    log_b = np.log(f, out=np.zeros_like(f), where=f > 0) / -alpha  # f log f tends to 0 with f
+    return alpha * f * (-np.expm1(-log_b) - log_b)
 
 
 def is_stationary(term: Kernel) -> bool:
