@@ -160,10 +160,11 @@ def gather_moments(
             surprise=surprise,
         )
     groups = list(queries_by_expert(index))
+    in_pairs = covariance and index.shape[1] > 1
 
     def ask(group: ByExpert) -> Answer:
         return experts.answer(
-            group.expert, X[group.query], variance=variance, weights=covariance, surprise=surprise
+            group.expert, X[group.query], variance=variance, weights=in_pairs, surprise=surprise
         )
 
     costs = [float(experts.size(g.expert)) ** 2 * len(g.query) for g in groups]
@@ -249,8 +250,8 @@ def _covariances(
         assert answer.explained is not None
         kept = index[group.query, group.column] >= 0
         R[group.query, group.column, group.column] = np.where(kept, answer.explained, 0.0)
-        assert answer.weights is not None
-        q[group.expert] = answer.weights
+        if answer.weights is not None:
+            q[group.expert] = answer.weights
     pairs = list(queries_by_pair(index))
 
     def covary(pair: ByPair) -> np.ndarray:
