@@ -14,7 +14,7 @@ from gpexperts.aggregation import NPAE
 NUMBERS = Path(__file__).parent / "data" / "nested_kriging.npz"
 
 
-@pytest.mark.parametrize("case", [0, 1, 2])
+@pytest.mark.parametrize("case", [0, 1, pytest.param(2, marks=pytest.mark.slow)])
 def test_npae_agrees_with_nested_kriging(case: int) -> None:
     with np.load(NUMBERS) as arrays:
         g = {name.split("_", 1)[1]: arrays[name] for name in arrays.files if name.startswith(f"case{case}_")}

@@ -30,10 +30,27 @@ UNTRAINED = {"kernel": 1.0 * RBF(3.0) + WhiteKernel(0.1), "optimizer": None, "n_
 
 ESTIMATORS = [
     DistributedGPRegressor(n_jobs=1),
-    *(DistributedGPRegressor(n_experts=2, aggregation=name, **UNTRAINED) for name in AGGREGATORS),
-    *(DistributedGPRegressor(n_experts=2, selection=name, **UNTRAINED) for name in SELECTORS),
-    *(DistributedGPRegressor(expert_size=10, partition=name, **UNTRAINED) for name in PARTITIONERS),
+    DistributedGPRegressor(n_experts=2, aggregation="grbcm", **UNTRAINED),
+    DistributedGPRegressor(n_experts=2, selection="dnn", **UNTRAINED),
+    DistributedGPRegressor(expert_size=10, partition="random", **UNTRAINED),
     DistributedGPRegressor(n_experts=2, selection=GaussianNB(), **UNTRAINED),
+]
+OTHERS = [
+    *(
+        DistributedGPRegressor(n_experts=2, aggregation=name, **UNTRAINED)
+        for name in AGGREGATORS
+        if name != "grbcm"
+    ),
+    *(
+        DistributedGPRegressor(n_experts=2, selection=name, **UNTRAINED)
+        for name in SELECTORS
+        if name != "dnn"
+    ),
+    *(
+        DistributedGPRegressor(expert_size=10, partition=name, **UNTRAINED)
+        for name in PARTITIONERS
+        if name != "random"
+    ),
 ]
 
 
@@ -42,6 +59,13 @@ ESTIMATORS = [
 @pytest.mark.filterwarnings("ignore::gpexperts.exceptions.GpexpertsWarning")
 @parametrize_with_checks(ESTIMATORS)
 def test_scikit_learn_s_own_checks(estimator, check) -> None:
+    check(estimator)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::gpexperts.exceptions.GpexpertsWarning")
+@parametrize_with_checks(OTHERS)
+def test_scikit_learn_s_own_checks_of_every_stage(estimator, check) -> None:
     check(estimator)
 
 

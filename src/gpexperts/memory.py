@@ -17,8 +17,8 @@ from gpexperts.settings import bytes_of, usable_memory
 __all__ = ["check_memory"]
 
 _DOUBLE = 8
-_TRAINING_MATRICES = 5
-"""As large as C, at the same time: distances, correlations, slopes, S = ααᵀ − C⁻¹, and S ∘ slopes."""
+_TRAINING_MATRICES = 3
+"""As large as C, at the same time: C⁻¹ in place of C, ααᵀ, and the halves of correlations and slopes."""
 
 
 def check_memory(memory_budget: Any, *, n: int, expert_rows: int, block_rows: int, full: bool) -> None:

@@ -39,6 +39,7 @@ def test_a_million_rows_take_the_memory_of_two_hundred_thousand(ending: str, tmp
     assert abs(many - few) < 50
 
 
+@pytest.mark.slow
 def test_more_batches_take_no_more_memory(tmp_path: Path) -> None:
     """The same in small: columns of 400,000 rows would take 34 MB, and their predictions 13 MB."""
     few, many = (peak_megabytes(tmp_path, n, "parquet") for n in (140_000, 400_000))

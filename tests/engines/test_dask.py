@@ -380,6 +380,7 @@ def test_a_model_is_saved_in_batches_and_as_it_would_be_at_home(
     assert factors > size + 8 * (model._experts.sizes**2).sum()
 
 
+@pytest.mark.slow
 def test_an_empty_block_and_the_same_seed(client, data, small_samples) -> None:
     X, y, X_new = data
     blocks = [X[:0], X[:200], X[200:200], X[200:]]
@@ -509,6 +510,7 @@ def test_a_client_as_engine_can_be_cloned_copied_and_pickled(client, data) -> No
     np.testing.assert_allclose(home.predict(X_new), fitted.predict(X_new), rtol=0, atol=1e-10)
 
 
+@pytest.mark.slow
 def test_grid_search_over_a_client(client, data) -> None:
     X, y, _ = data
     search = GridSearchCV(fixed(engine=client), {"n_experts": [2, 3]}, cv=2).fit(X, y)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
@@ -76,6 +77,41 @@ def test_a_batch_changes_nothing(
     monkeypatch.setattr("gpexperts.selection.rows._QUERIES", 37)
     monkeypatch.setattr("gpexperts.selection.rows._PIECE", 5)
     np.testing.assert_array_equal(selector.select(queries, 3), whole)
+
+
+def test_who_cannot_be_near_is_not_looked_at(queries: np.ndarray, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(2)
+    centroids = np.argwhere(np.ones((4, 4, 4))) * 2.0
+    labels = np.repeat(np.arange(64), 20)
+    apart = ExpertsView(
+        X=centroids[labels] + rng.uniform(-1, 1, size=(1280, 3)),
+        labels=labels,
+        centroids=centroids,
+        length_scale=np.ones(3),
+        means_at=lambda Z: np.zeros((len(Z), 64)),
+        transform=lambda Z: Z,
+        random_state=np.random.RandomState(0),
+    )
+    looked_at = []
+    distances = NearestRowsSelector._distances
+
+    def spy(self: NearestRowsSelector, Z: np.ndarray, candidates: np.ndarray) -> np.ndarray:
+        looked_at.append((candidates >= 0).sum())
+        return distances(self, Z, candidates)
+
+    monkeypatch.setattr(NearestRowsSelector, "_distances", spy)
+    queries = np.abs(queries)
+    expected = np.argsort(to_nearest_rows(apart, queries), axis=1)[:, :2]
+    np.testing.assert_array_equal(NearestRowsSelector().fit(apart).select(queries, 2), expected)
+    assert sum(looked_at) < 8 * len(queries)
+
+
+def test_a_copy_makes_its_own_boxes(view: ExpertsView, queries: np.ndarray) -> None:
+    selector = NearestRowsSelector().fit(view)
+    chosen = selector.select(queries, 2)
+    copied = pickle.loads(pickle.dumps(selector))
+    assert "boxes_" not in vars(copied)
+    np.testing.assert_array_equal(copied.select(queries, 2), chosen)
 
 
 def test_an_expert_of_whom_no_row_is_known_stands_at_its_centroid(view: ExpertsView) -> None:

@@ -33,9 +33,10 @@ _SMALL = 1e-6
 """Squared distances below this share of the squared norms have lost six digits or more to cancellation."""
 
 
-_NEGLIGIBLE = 1e-75
-"""A correlation that may as well be 0. Of much smaller ones, products such as q_iᵀ k q_j leave the normal
-range of floating point, where processors multiply matrices at a quarter of their speed."""
+_FAR = 172.0
+"""exp(−172) = 2e-75 is a correlation that may as well be 0, and nobody counts as being further away. Of much
+smaller ones, products such as q_iᵀ k q_j leave the normal range of floating point, where processors multiply
+and factorise matrices at a fraction of their speed."""
 
 
 _Pairs = tuple[np.ndarray, np.ndarray]
@@ -53,6 +54,8 @@ class _Profile(NamedTuple):
     """(ρ², α) ↦ f; may overwrite ρ²."""
     with_slope: Callable[[np.ndarray, float], tuple[np.ndarray, np.ndarray]]
     """(ρ², α) ↦ (f, W); may overwrite ρ²."""
+    far: float
+    """The ρ² that larger ones are taken for; infinite if f has a heavy tail."""
     reach: float
     """f is below 1e-20 for every ρ larger than this; infinite if f has a heavy tail."""
     has_cusp: bool = False
@@ -62,9 +65,7 @@ class _Profile(NamedTuple):
 
 def _rbf(sq: np.ndarray, _: float) -> np.ndarray:
     sq *= -0.5
-    np.exp(sq, out=sq)
-    sq[sq < _NEGLIGIBLE] = 0.0
-    return sq
+    return np.exp(sq, out=sq)
 
 
 def _rbf_with_slope(sq: np.ndarray, _: float) -> tuple[np.ndarray, np.ndarray]:
@@ -156,11 +157,11 @@ def _sqrt_scaled(sq: np.ndarray, factor: float) -> np.ndarray:
 
 
 _PROFILES: dict[str, _Profile] = {
-    "rbf": _Profile(_rbf, _rbf_with_slope, 9.6),
-    "matern12": _Profile(_matern12, _matern12_with_slope, 46.1, has_cusp=True),
-    "matern32": _Profile(_matern32, _matern32_with_slope, 29.0),
-    "matern52": _Profile(_matern52, _matern52_with_slope, 24.0),
-    "rational_quadratic": _Profile(_rational_quadratic, _rational_quadratic_with_slope, np.inf),
+    "rbf": _Profile(_rbf, _rbf_with_slope, 2.0 * _FAR, 9.6),
+    "matern12": _Profile(_matern12, _matern12_with_slope, _FAR**2, 46.1, has_cusp=True),
+    "matern32": _Profile(_matern32, _matern32_with_slope, _FAR**2 / 3.0, 29.0),
+    "matern52": _Profile(_matern52, _matern52_with_slope, _FAR**2 / 5.0, 24.0),
+    "rational_quadratic": _Profile(_rational_quadratic, _rational_quadratic_with_slope, np.inf, np.inf),
 }
 
 
@@ -202,7 +203,7 @@ class StationaryCovariance(Covariance):
         step = max(1, _CACHED // max(1, len(Z)))
         for start in range(0, len(X), step):
             rows = slice(start, start + step)
-            sq = _squared_distances(X[rows], Z)
+            sq = _squared_distances(X[rows], Z, self._profile.far)
             if self._profile.has_cusp:
                 _refine(sq, X[rows], Z)
             K[rows] = self._profile.correlation(sq, self._alpha)
@@ -257,7 +258,7 @@ class StationaryCovariance(Covariance):
 
     def _squared_band(self, Z: np.ndarray, rows: slice) -> tuple[np.ndarray, _Pairs | None]:
         """ρ² between some rows of Z and those up to the last of them, and where it took differences."""
-        sq = _squared_distances(Z[rows], Z[: rows.stop])
+        sq = _squared_distances(Z[rows], Z[: rows.stop], self._profile.far)
         np.fill_diagonal(sq[:, rows], 0.0)
         return sq, _refine(sq, Z[rows], Z[: rows.stop]) if self._profile.has_cusp else None
 
@@ -298,8 +299,8 @@ class _Band(NamedTuple):
         return total - 2.0 * np.einsum("ik,ik->k", left, G @ right)
 
 
-def _squared_distances(X: np.ndarray, Z: np.ndarray) -> np.ndarray:
-    """|x − z|² for all pairs, (len(X), len(Z)), as one matrix product; never negative."""
+def _squared_distances(X: np.ndarray, Z: np.ndarray, far: float) -> np.ndarray:
+    """|x − z|² for all pairs, (len(X), len(Z)), as one matrix product; never negative, and at most `far`."""
     # (−2x, |x|², 1) · (z, 1, |z|²): two passes over the result fewer than adding the norms afterwards.
     d = X.shape[1]
     left, right = np.ones((len(X), d + 2)), np.ones((len(Z), d + 2))
@@ -308,7 +309,7 @@ def _squared_distances(X: np.ndarray, Z: np.ndarray) -> np.ndarray:
     right[:, :d] = Z
     right[:, d + 1] = np.einsum("ij,ij->i", Z, Z)
     sq = left @ right.T
-    return np.maximum(sq, 0.0, out=sq)
+    return np.clip(sq, 0.0, far, out=sq)
 
 
 def _refine(sq: np.ndarray, X: np.ndarray, Z: np.ndarray) -> _Pairs:
