@@ -210,7 +210,8 @@ def maximise_likelihood(
         if steps_left > 0 and len(start):
             # Per row, so that the tolerances mean the same for 10^2 and for 10^7 rows: a step that gains
             # less than `tolerance` nats a row is the last.
-            options = {"maxiter": steps_left, "ftol": tolerance, "gtol": tolerance}
+            # Next to singular matrices, jitter makes steps in the likelihood at which a search finds no end.
+            options = {"maxiter": steps_left, "ftol": tolerance, "gtol": tolerance, "maxls": 8}
             minimize(
                 descend, start, jac=True, method="L-BFGS-B", bounds=kernel.bounds,
                 callback=record, options=options,
