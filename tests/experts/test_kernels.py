@@ -154,14 +154,18 @@ def test_where_a_covariance_is_said_to_vanish_it_has_vanished(name: str, gap: fl
     assert covariance.vanishes(X, Z) or gap < 50.0 or "rational" in name
 
 
-def test_no_covariance_is_so_small_that_products_of_three_leave_the_normal_range() -> None:
-    distance = np.linspace(0.0, 60.0, 601)[:, None]
-    k = covariance_of(1.7 * RBF(1.0))(distance, np.zeros((1, 1)))[:, 0]
-    expected = 1.7 * np.exp(-0.5 * distance[:, 0] ** 2)
-    kept = k > 0
-    assert k[kept].min() ** 3 > np.finfo(float).tiny
-    np.testing.assert_allclose(k[kept], expected[kept], rtol=1e-12)
-    assert expected[~kept].max() < 1e-70
+@pytest.mark.parametrize("shape", [RBF(1.0), *(Matern(1.0, nu=nu) for nu in (0.5, 1.5, 2.5))], ids=str)
+def test_no_covariance_is_so_small_that_products_of_three_leave_the_normal_range(shape: RBF) -> None:
+    distance = np.linspace(0.0, 400.0, 801)[:, None]
+    kernel = 1.7 * shape
+    k = covariance_of(kernel)(distance, np.zeros((1, 1)))[:, 0]
+    expected = kernel(distance, np.zeros((1, 1)))[:, 0]
+    assert k.min() ** 3 > np.finfo(float).tiny
+    near = expected > 1e-70
+    np.testing.assert_allclose(k[near], expected[near], rtol=1e-12)
+    assert k[~near].max() < 1e-70
+    C, _ = covariance_of(kernel).noisy_gram_with_gradient(distance)
+    np.testing.assert_allclose(C[1:, 0], k[1:], rtol=1e-12)
 
 
 def test_noise_is_the_white_terms_of_the_top_level_sum() -> None:
