@@ -25,8 +25,9 @@ __all__ = ["StationaryCovariance", "is_stationary"]
 
 _CACHED = 65_536
 """Entries of a matrix that are worked on together."""
-_BAND = 128
-"""Rows of a symmetric matrix that are worked on together."""
+_BAND, _WHOLE = 128, 512
+"""Rows of a symmetric matrix that are worked on together, and of one that is worked on whole: between many
+small pieces of work, threads wait for each other longer than the pieces take."""
 
 
 _SMALL = 1e-6
@@ -210,12 +211,16 @@ class StationaryCovariance(Covariance):
         return self._scaled(K)
 
     def gram(self, X: np.ndarray) -> np.ndarray:
+        if len(X) <= _WHOLE:
+            K = self(X, X)
+            np.fill_diagonal(K, self.signal_variance)
+            return K
         Z = self._offsets(X)
         K = np.empty((len(Z), len(Z)))
         for rows in _bands(len(Z)):
             sq, _ = self._squared_band(Z, rows)
-            _put_band(K, rows, self._profile.correlation(sq, self._alpha))
-        return self._scaled(K)
+            _put_band(K, rows, self._scaled(self._profile.correlation(sq, self._alpha)))
+        return K
 
     def _scaled(self, f: np.ndarray) -> np.ndarray:
         if self.signal_variance != 1.0:
@@ -225,12 +230,16 @@ class StationaryCovariance(Covariance):
     def _gram_with_gradient(self, X: np.ndarray) -> tuple[np.ndarray, SignalGradient]:
         s2, alpha = self.signal_variance, self._alpha
         Z = self._offsets(X)
-        K = np.empty((len(Z), len(Z)))
         bands = []
         for rows in _bands(len(Z)):
             sq, near = self._squared_band(Z, rows)
             bands.append(_Band(rows, *self._profile.with_slope(sq, alpha), near))
-            _put_band(K, rows, bands[-1].f)
+        if len(bands) == 1:
+            K = s2 * bands[0].f
+        else:
+            K = np.empty((len(Z), len(Z)))
+            for band in bands:
+                _put_band(K, band.rows, s2 * band.f)
 
         def signal_gradient(S: np.ndarray, t: float) -> Iterator[np.ndarray]:
             pieces = [np.empty(0)]
@@ -250,7 +259,7 @@ class StationaryCovariance(Covariance):
                     pieces.append(s2 * (per_input.sum(keepdims=True) if isotropic else per_input))
             yield np.concatenate(pieces)
 
-        return self._scaled(K), signal_gradient
+        return K, signal_gradient
 
     def _offsets(self, X: np.ndarray) -> np.ndarray:
         """X (m, d) around its mean, in length scales."""
@@ -280,23 +289,28 @@ class _Band(NamedTuple):
     def half_sum(self, S: np.ndarray, slopes: np.ndarray) -> float:
         """½ Σ_ij S_ij slopes_ij over this band's share of all pairs."""
         before = slice(self.rows.start)
-        beside = np.einsum("ij,ij->", S[self.rows, before], slopes[:, before])
-        square = np.einsum("ij,ij->", S[self.rows, self.rows], slopes[:, self.rows])
+        beside = np.vdot(S[self.rows, before], slopes[:, before])
+        square = np.vdot(S[self.rows, self.rows], slopes[:, self.rows])
         return float(beside + 0.5 * square)  # the square holds each pair twice
 
     def half_sum_of_squares(self, S: np.ndarray, Z: np.ndarray) -> np.ndarray:
         """½ Σ_ij S_ij W_ij (z_ik − z_jk)² for every input k, (d,), over this band's share of all pairs."""
         G = S[self.rows, : self.rows.stop] * self.W
-        G[:, self.rows] *= 0.5  # the square holds each pair twice
-        left, right = Z[self.rows], Z[: self.rows.stop]
+        left, right, square = Z[self.rows], Z[: self.rows.start], G[:, self.rows]
         total = np.zeros(Z.shape[1])
         if self.near is not None:
             for i, j in _portions(*self.near, Z.shape[1]):
-                total += G[i, j] @ (left[i] - right[j]) ** 2
+                once = np.where(j < self.rows.start, 1.0, 0.5)  # the square holds each pair twice
+                total += (once * G[i, j]) @ (left[i] - Z[j]) ** 2
                 G[i, j] = 0.0
-        # Σ_ij G_ij (z_i − z'_j)² = Σ_i (G1)_i z_i² + Σ_j (Gᵀ1)_j z'_j² − 2 Σ_i z_i (GZ')_i.
-        total += G.sum(axis=1) @ left**2 + G.sum(axis=0) @ right**2
-        return total - 2.0 * np.einsum("ik,ik->k", left, G @ right)
+        # Σ_ij G_ij (z_i − z'_j)² = Σ_i (G1)_i z_i² + Σ_j (Gᵀ1)_j z'_j² − 2 Σ_i z_i (GZ')_i; in the square, of
+        # which ½ counts, the first two are equal.
+        total += square.sum(axis=0) @ left**2 - np.einsum("ik,ik->k", left, square @ left)
+        if len(right):
+            beside = G[:, : len(right)]
+            total += beside.sum(axis=1) @ left**2 + beside.sum(axis=0) @ right**2
+            total -= 2.0 * np.einsum("ik,ik->k", left, beside @ right)
+        return total
 
 
 def _squared_distances(X: np.ndarray, Z: np.ndarray, far: float) -> np.ndarray:
@@ -338,7 +352,8 @@ def _portions(rows: np.ndarray, columns: np.ndarray, d: int) -> Iterator[_Pairs]
 
 def _bands(m: int) -> Iterator[slice]:
     """Cut m rows into bands."""
-    return (slice(start, min(start + _BAND, m)) for start in range(0, m, _BAND))
+    step = _BAND if m > _WHOLE else max(1, m)
+    return (slice(start, min(start + step, m)) for start in range(0, m, step))
 
 
 def _put_band(K: np.ndarray, rows: slice, values: np.ndarray) -> None:
