@@ -1,6 +1,7 @@
 """What it costs to ask fewer experts, and what it gains: knn, rows, dnn and ggm, from one expert to all.
 
     python benchmarks/selection.py            # protein, all 5,730 queries
+    python benchmarks/selection.py --parts default    # of the two below, the second
     python benchmarks/selection.py --queries 500
 
 One fit with the paper's 70 k-means parts; then every selector answers the same queries with the same
@@ -23,6 +24,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--queries", type=int, help="how many of the test rows are asked; default: all")
+    parser.add_argument("--parts", nargs="*", choices=("paper", "default"), default=("paper", "default"))
     args = parser.parse_args()
 
     from gpexperts import DistributedGPRegressor
@@ -50,10 +52,11 @@ def main() -> None:
 
     paper = {"n_experts": 70, "partition": "kmeans", "n_selected": 1, "selection": "knn"}
     asked = [("all", "auto")] + [(s, k) for s in ("knn", "rows", "dnn", "ggm") for k in NUMBERS]
-    for parts, settings, answers in (
-        ("70 k-means parts", paper, asked),
-        ("the defaults' parts", {}, [("all", "auto"), ("auto", "auto")]),
-    ):
+    choices = {
+        "paper": ("70 k-means parts", paper, asked),
+        "default": ("the defaults' parts", {}, [("auto", "auto"), ("all", "auto")]),
+    }
+    for parts, settings, answers in (choices[name] for name in args.parts):
         model = DistributedGPRegressor(random_state=0, **settings)
         _, fit_seconds, _ = common.timed(lambda model=model: model.fit(X, y))
         print(f"{parts}, fitted in {fit_seconds:.1f} s: {model.kernel_}")

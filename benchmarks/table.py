@@ -60,7 +60,9 @@ def peers(results: list[Row]) -> str:
         "All methods see the same split and the same standardisation; their settings stand in `methods.py`. "
         "Ours: median of the seeds that were run; peers: seed 0. A run that takes longer than its limit is "
         "*not done*, which is no win for anybody; methods that are absent from a table were not run. The "
-        "rival is the fastest GP peer whose SMSE is within 10 % of the best GP peer's.\n",
+        "rival is the fastest GP peer whose SMSE is within 10 % of the best GP peer's. Rows were measured at "
+        "different hours, in which a shared machine may be half or twice as fast: ratios of time below two "
+        "say little, unless both were measured in one run.\n",
         "![error and time of each method](peers.png)\n",
         _verdicts(results),
     ]
