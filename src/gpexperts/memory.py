@@ -18,7 +18,8 @@ __all__ = ["check_memory"]
 
 _DOUBLE = 8
 _TRAINING_MATRICES = 3
-"""As large as C, at the same time: C⁻¹ in place of C, ααᵀ, and the halves of correlations and slopes."""
+"""As large as C, at the same time: C⁻¹ in place of C, ααᵀ, and the halves of correlations and slopes. (Blocks
+of up to 512 rows, which are worked on whole, take more of what is little.)"""
 
 
 def check_memory(memory_budget: Any, *, n: int, expert_rows: int, block_rows: int, full: bool) -> None:

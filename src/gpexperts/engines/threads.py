@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -146,6 +147,7 @@ def _apply_wishes() -> None:
     _in_force = wish
 
 
+@cache  # limits are set for every batch of work, and the libraries stay the same
 def _numpy_s_own(controller: ThreadpoolController) -> dict[str, int]:
     """One thread for the BLAS that only NumPy uses, if there is such a library."""
     paths = [lib.filepath for lib in controller.lib_controllers if lib.user_api == "blas"]
