@@ -6,11 +6,13 @@
 Each run has a process of its own: a fit with the defaults, then queries with standard deviations, twice: the
 first time experts are factorised as they are asked, the second time what the memory budget keeps is there.
 Then some of them alone: many queries share experts and pairs of experts, the more so the fewer of these there
-are, so that only few show what one costs by itself.
+are, so that only few show what one costs by itself. At last one for every 29 rows, asked of experts without
+factors: so as many share an expert at every size, and none of the work was done before.
 """
 
 from __future__ import annotations
 
+import copy
 import json
 
 import numpy as np
@@ -21,6 +23,8 @@ DATA = ("flights3m", "smooth")
 ROWS = (10_000, 30_000, 100_000, 300_000, 1_000_000, 2_900_000)
 QUERIES = 100_000
 FEW = 1000
+ROWS_PER_QUERY = 29
+"""So that there are as many queries as `QUERIES` for the largest of `ROWS`."""
 
 
 def load(name: str, rows: int) -> tuple[np.ndarray, ...]:
@@ -53,6 +57,10 @@ def one(data: str, rows: int) -> None:
     _, second, second_cpu = common.timed(lambda: model.predict(X_test, return_std=True))
     model.predict(X_test[:FEW], return_std=True)  # so that their experts' factors are among those kept
     _, few, few_cpu = common.timed(lambda: model.predict(X_test[:FEW], return_std=True))
+    peak = common.peak_gigabytes()
+    anew = copy.deepcopy(model)  # factors are not copied
+    share = X_test[: rows // ROWS_PER_QUERY]
+    _, in_proportion, in_proportion_cpu = common.timed(lambda: anew.predict(share, return_std=True))
     result = {
         "n_experts": model.n_experts_,
         "n_selected": int(model.select(X_test[:1]).shape[1]),
@@ -67,7 +75,10 @@ def one(data: str, rows: int) -> None:
         "few": FEW,
         "few_seconds": few,
         "few_cpu": few_cpu,
-        "peak_gb": common.peak_gigabytes(),
+        "in_proportion": len(share),
+        "in_proportion_seconds": in_proportion,
+        "in_proportion_cpu": in_proportion_cpu,
+        "peak_gb": peak,
         "peak_gb_before": before,
         "smse": smse(y_test, mean),
         "msll": msll(y_test, mean, std, y),

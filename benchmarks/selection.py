@@ -6,6 +6,7 @@
 
 One fit with the paper's 70 k-means parts; then every selector answers the same queries with the same
 hyperparameters, and full NPAE does. The same with the defaults: as many experts as they choose, and all.
+What is in results/selection.jsonl is not asked again.
 """
 
 from __future__ import annotations
@@ -56,7 +57,16 @@ def main() -> None:
         "paper": ("70 k-means parts", paper, asked),
         "default": ("the defaults' parts", {}, [("auto", "auto"), ("all", "auto")]),
     }
-    for parts, settings, answers in (choices[name] for name in args.parts):
+    done = {
+        (r["parts"], r["selection"], K)
+        for r in common.rows("selection")
+        for K in (r["n_selected"], "auto")
+        if r["queries"] == len(X_test)
+    }
+    for parts, settings, asked_of_all in (choices[name] for name in args.parts):
+        answers = [(s, k) for s, k in asked_of_all if (parts, s, k) not in done]
+        if not answers:
+            continue
         model = DistributedGPRegressor(random_state=0, **settings)
         _, fit_seconds, _ = common.timed(lambda model=model: model.fit(X, y))
         print(f"{parts}, fitted in {fit_seconds:.1f} s: {model.kernel_}")

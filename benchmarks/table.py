@@ -164,14 +164,13 @@ def _draw_peers(results: list[Row]) -> None:
 def scale(results: list[Row]) -> str:
     """Numbers, growth exponents and a picture."""
     _draw_scale(results)
-    head = ["data", "rows", "experts", "fit s", "first µs/query", "again µs/query"]
-    head += ["1,000 alone, µs/query", "peak GB", "SMSE", "MSLL", "coverage"]
+    head = ["data", "rows", "experts", "K", "fit s", "first µs/query", "again µs/query"]
+    head += ["1,000 alone, µs/query", "one for 29 rows, µs/query", "peak GB", "SMSE", "MSLL", "coverage"]
     done = sorted((r for r in results if r["status"] == "done"), key=lambda r: (r["data"], r["rows"]))
     rows = [
         [
-            r["data"], f"{r['rows']:,}", f"{r['n_experts']:,}", _seconds(r, "fit"),
-            f"{1e6 * r['predict_seconds'] / r['queries']:.0f}",
-            f"{1e6 * r['again_seconds'] / r['queries']:.0f}", f"{1e6 * r['few_seconds'] / r['few']:.0f}",
+            r["data"], f"{r['rows']:,}", f"{r['n_experts']:,}", str(r["n_selected"]), _seconds(r, "fit"),
+            *(f"{1e6 * _per_query(r, asked):.0f}" for asked in _ASKED),
             f"{r['peak_gb']:.2f}", f"{r['smse']:.4f}", f"{r['msll']:.3f}", f"{r['coverage']:.3f}",
         ]
         for r in done
@@ -185,16 +184,25 @@ def scale(results: list[Row]) -> str:
                 np.polyfit(n, np.log([r[k] for r in here]), 1)[0] for k in ("fit_seconds", "peak_gb")
             )
             largest, at_1e5 = here[-1], here[0]
-            times = ("predict_seconds", "again_seconds", "few_seconds")
-            ratio = [largest[k] / at_1e5[k] for k in times]
+            ratio = [_per_query(largest, asked) / _per_query(at_1e5, asked) for asked in _ASKED]
             growth.append(
                 f"- {data}, from 10⁵ rows on: fit grows as n^{fit:.2f}, peak memory as n^{memory:.2f}; "
                 f"a query at {largest['rows']:,} rows takes {ratio[0]:.2f} times as long as at "
                 f"100,000 the first time, "
-                f"{ratio[1]:.2f} times when asked again, {ratio[2]:.2f} times where few ask: then none of "
-                "them shares the work of another."
+                f"{ratio[1]:.2f} times when asked again, {ratio[2]:.2f} times where few ask and hardly any "
+                f"shares the work of another, {ratio[3]:.2f} times where as many share it at both sizes."
             )
     return "![time and memory against rows](scale.png)\n\n" + _table(head, rows) + "\n\n" + "\n".join(growth)
+
+
+_ASKED = ("predict", "again", "few", "in_proportion")
+"""How queries were asked, in the order of the columns."""
+
+
+def _per_query(row: Row, asked: str) -> float:
+    """Seconds."""
+    n = row["queries" if asked in ("predict", "again") else asked]
+    return float(row[f"{asked}_seconds"] / n)
 
 
 def _draw_scale(results: list[Row]) -> None:
@@ -224,6 +232,11 @@ def _draw_scale(results: list[Row]) -> None:
 
 def selection(results: list[Row]) -> str:
     """One row per selector and K."""
+    parts, selections = _values(results, "parts"), _values(results, "selection")
+    results = sorted(
+        results,
+        key=lambda r: (parts.index(r["parts"]), selections.index(r["selection"]), r["n_selected"]),
+    )
     head = ["parts", "selection", "K", "learn s", "select s", "predict s", "SMSE", "MSLL", "coverage"]
     rows = [
         [

@@ -90,6 +90,7 @@ def ask(
     """Let the experts of a group answer those queries of a batch that ask them."""
     said: list[Said] = []
     table: WeightTable = {}
+    weights = weights and index.shape[1] > 1  # who is asked alone covaries with nobody
     for group in queries_by_expert(_own(experts, index)):
         answer = experts.answer(
             group.expert, X[group.query], variance=variance, weights=weights, surprise=surprise
