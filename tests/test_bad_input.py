@@ -155,7 +155,7 @@ def test_a_wrong_number_of_selected_experts(data, value, error, message: str) ->
 
 def test_all_and_a_smaller_k_contradict_each_other(data) -> None:
     with pytest.raises(ValueError, match="selection='all' asks all 4 experts"):
-        model(selection="all").fit(*data).predict(data[0])
+        model(selection="all").fit(*data)
 
 
 # ------------------------------------------------------------------------------------- names
@@ -240,7 +240,10 @@ class _Careless(Selector):
     ],
 )
 def test_a_selector_s_mistake_is_named(data, index, message: str) -> None:
-    fitted = model(selection=_Careless(index)).fit(*data)
+    for n_selected in (2, "auto"):
+        with pytest.raises(ValueError, match=message):
+            model(selection=_Careless(index), n_selected=n_selected).fit(*data)
+    fitted = model().fit(*data).set_params(selection=_Careless(index))
     for method in (fitted.predict, fitted.explain, fitted.select):
         with pytest.raises(ValueError, match=message):
             method(data[0])

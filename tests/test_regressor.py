@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.gaussian_process.kernels import DotProduct, WhiteKernel
 
 from gpexperts import DistributedGPRegressor, asking, parameters
 from gpexperts.aggregation import AGGREGATORS, NPAE, RBCM
 from gpexperts.engines import ThreadEngine
 from gpexperts.exceptions import RefitRequiredError
+from gpexperts.moments import ExpertMoments, Prediction
 from gpexperts.selection import SELECTORS, GGMSelector, KNNSelector
 from gpexperts.settings import bytes_of, number_of_experts, number_selected
 from tests.problems import Problem, fixed_model, random_problem
@@ -73,6 +76,44 @@ def test_large_settings_that_differ_in_the_middle_are_told_apart(data) -> None:
     model.set_params(selection=GGMSelector(inputs=other)).select(X)
     fresh = paper(selection=GGMSelector(inputs=other)).fit(X, y)
     assert model._selector().importance_.tolist() == fresh._selector().importance_.tolist()
+
+
+class Hopeful(NPAE):
+    """A user's own rule, which expects ten deviations more than NPAE does."""
+
+    def combine(self, moments: ExpertMoments) -> Prediction:
+        said = super().combine(moments)
+        return replace(said, mean=said.mean + 10)
+
+
+def test_a_rule_of_the_user_s_own_is_the_one_that_is_asked(data) -> None:
+    """What held-out rows say was given to a plain NPAE in its place."""
+    X, y = data
+    settings = {"kernel": "rbf", "n_experts": 5, "random_state": 0}
+    ours = DistributedGPRegressor(**settings, aggregation=Hopeful()).fit(X, y)
+    plain = DistributedGPRegressor(**settings, aggregation=NPAE()).fit(X, y)
+    np.testing.assert_allclose(ours.predict(X) - plain.predict(X), 10 * y.std(), rtol=0.2)
+
+
+@pytest.mark.parametrize(
+    ("training", "units"), [("auto", "kernel's metric"), ("full", "units the kernel sees")]
+)
+def test_the_metric_of_the_parts_is_told(data, training: str, units: str) -> None:
+    model = paper(partition="auto", training=training).fit(*data)
+    assert model.choices_["partition"] == f"balanced, in the {units}"
+
+
+@pytest.mark.parametrize("name", AGGREGATORS)
+@pytest.mark.filterwarnings("ignore::gpexperts.exceptions.RepairWarning")
+def test_where_the_prior_knows_the_answer_nothing_is_divided_by_its_variance(name: str) -> None:
+    """A linear function through the origin is 0 there, for certain: k(0, 0) = 0."""
+    X = np.linspace(-2, 2, 81)[:, None]
+    kernel = DotProduct(0.0, "fixed") + WhiteKernel(0.01)
+    model = paper(kernel=kernel, standardize=False, aggregation=name, optimizer=None).fit(X, 2 * X[:, 0])
+    mean, std = model.predict([[0.0], [1.0]], return_std=True)
+    np.testing.assert_allclose(mean, [0.0, 2.0], atol=0.05)
+    assert np.isfinite(std).all()
+    assert std[0] == pytest.approx(0.1, rel=0.01)  # of the noise alone
 
 
 def test_grbcm_needs_a_refit_and_says_so(data) -> None:

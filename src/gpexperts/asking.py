@@ -169,6 +169,12 @@ class Asking(Parameters):
 
     def _aggregator(self) -> Aggregator:
         """The rule for the current setting, if the fitted experts can serve it."""
+        if bool(self.share_inputs) == getattr(self._experts, "private", False):
+            raise RefitRequiredError(
+                f"share_inputs={self.share_inputs!r}, but the model was fitted with {not self.share_inputs}: "
+                "whether rows may leave their workers is decided where they are loaded. Call fit again with "
+                "this setting."
+            )
         if not self.share_inputs:
             from gpexperts.cluster.private import check_private_settings
 
@@ -272,7 +278,7 @@ class Asking(Parameters):
     def _learn_rule(self, selector: Selector) -> Rule:
         def selection_of(rest: Any) -> Callable[[np.ndarray, int], np.ndarray]:
             known = clone(selector).fit(self._experts_view(rest)) if selector.follows_rows else selector
-            return known.select
+            return lambda X, K: checked_index(known.select(X, K), len(X), self.n_experts_)
 
         learned = learn_rule(
             self._experts,
@@ -299,7 +305,8 @@ class Asking(Parameters):
 
 
 def _setting_key(setting: Any) -> Any:
-    """Something equal for equal settings: a name, or a class with a hash of its parameters."""
+    """Something equal for equal settings: a name, or a class's name with a hash of its parameters."""
     if hasattr(setting, "get_params"):
-        return type(setting), joblib.hash(setting.get_params())
+        kind = type(setting)
+        return f"{kind.__module__}.{kind.__qualname__}", joblib.hash(setting.get_params())
     return setting

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-__all__ = ["appearing", "readable_size"]
+__all__ = ["appearing", "check_target", "readable_size"]
 
 
 @contextmanager
@@ -17,16 +17,7 @@ def appearing(path: str | os.PathLike[str]) -> Iterator[Path]:
 
     Whoever looks at `path` sees what was there before or all of what was written, never a part.
     """
-    target = Path(path)
-    if target.is_symlink():
-        target = target.resolve()  # the link stays, the file it leads to is replaced
-    if target.is_dir():
-        raise IsADirectoryError(f"{target} is a folder; give the name of a file.")
-    if target.exists() and not target.is_file():
-        # A pipe or a device, /dev/null above all, would be gone afterwards.
-        raise FileExistsError(f"{target} is a pipe or a device; give the name of a file.")
-    if not target.parent.is_dir():
-        raise FileNotFoundError(f"The folder {target.parent} does not exist; make it first.")
+    target = check_target(path)
     # Its name is known before it exists, so that no interrupt leaves a file that nobody removes; only the
     # beginning of the target's: a long one has no room for what is added.
     part = target.with_name(f".{target.name[:40]}.{uuid.uuid4().hex}.part")
@@ -41,6 +32,21 @@ def appearing(path: str | os.PathLike[str]) -> Iterator[Path]:
         part.replace(target)
     finally:
         part.unlink(missing_ok=True)
+
+
+def check_target(path: str | os.PathLike[str]) -> Path:
+    """Refuse a path at which no file can appear; return the one at which it will, links followed."""
+    target = Path(path)
+    if target.is_symlink():
+        target = target.resolve()  # the link stays, the file it leads to is replaced
+    if target.is_dir():
+        raise IsADirectoryError(f"{target} is a folder; give the name of a file.")
+    if target.exists() and not target.is_file():
+        # A pipe or a device, /dev/null above all, would be gone afterwards.
+        raise FileExistsError(f"{target} is a pipe or a device; give the name of a file.")
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"The folder {target.parent} does not exist; make it first.")
+    return target
 
 
 def _sync(path: Path) -> None:

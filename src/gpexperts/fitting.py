@@ -102,10 +102,13 @@ class Fitting(Asking):
                 f"checkpoint needs an int as random_state, got {self.random_state!r}: a fit that is called "
                 "again must draw the same rows to continue."
             )
-        every = max(1, len(X) // 1000)
         where = ("engine", "n_jobs", "verbose", "memory_budget", "checkpoint")
-        settings = {name: repr(value) for name, value in self.get_params().items() if name not in where}
-        return Checkpoint(self.checkpoint, joblib.hash((settings, X.shape, X[::every], y[::every])))
+        settings = {
+            name: value if isinstance(value, np.ndarray) else repr(value)  # NumPy leaves out what is long
+            for name, value in self.get_params().items()
+            if name not in where
+        }
+        return Checkpoint(self.checkpoint, joblib.hash((settings, X, y)))
 
     def _fit_and_calibrate(self, X: np.ndarray, y: np.ndarray, streams: Streams) -> None:
         """Fit to most of the rows, and keep the others to ask how far the model is to be trusted."""
@@ -129,11 +132,11 @@ class Fitting(Asking):
         aggregator = member(self.aggregation, AGGREGATORS, Aggregator, "aggregation")
         partition = self.partition if given is None else given
         least = least_rows(partition, self.n_experts, self.expert_size, aggregator, len(X))
-        self._check_memory(len(X), least)
+        engine = self._engine()
+        self._check_memory(engine, len(X), least)
         streams = streams._replace(checkpoint=self._opened_checkpoint(X, y))
         self._set_scales(Standardizer.fit(X), Standardizer.fit(y), (y == y[0]).all(axis=0), y[0])
         X, y = self._x_scale.transform(X), self._y_scale.transform(y)
-        engine = self._engine()
         # Constant outputs have nothing to teach. Where all are, the kernel is kept as it is.
         teaches = self._varies if self._varies.any() else slice(None)
         candidates = candidate_kernels(self.kernel, X, y[:, teaches])
@@ -159,7 +162,7 @@ class Fitting(Asking):
         shared_rows, own_rows = np.split(order, [int((labels < 0).sum())])
         sizes = np.bincount(labels[own_rows])
         offsets = np.concatenate([[0], np.cumsum(sizes)])
-        self._check_memory(len(X), int(sizes.max()) + len(shared_rows))
+        self._check_memory(engine, len(X), int(sizes.max()) + len(shared_rows))
         X_own, y_own = X[own_rows], y[own_rows]
         shared = (X[shared_rows], y[shared_rows]) if len(shared_rows) else None
         self._set_parts(sizes, centroids_of(X_own, offsets))
@@ -180,14 +183,21 @@ class Fitting(Asking):
                 factor_budget=self._factor_budget,
             ),
             self.travelled_,
+            self.memory_budget,
         )
         self._ready(shared is not None)
 
-    def _check_memory(self, n: int, expert_rows: int) -> None:
+    def _check_memory(self, engine: Engine, n: int, expert_rows: int) -> None:
         """Refuse, before the work, a fit whose largest expert has this many rows or more."""
         full = self.training == "full"
-        block_rows = expert_rows if full else largest_block(n)
-        check_memory(self.memory_budget, n=n, expert_rows=expert_rows, block_rows=block_rows, full=full)
+        check_memory(
+            self.memory_budget,
+            n=n,
+            expert_rows=expert_rows,
+            block_rows=expert_rows if full else largest_block(n),
+            full=full,
+            there=engine.worker_memory,
+        )
 
     def _set_parts(self, sizes: np.ndarray, centroids: np.ndarray) -> None:
         self.n_experts_ = len(sizes)
@@ -210,7 +220,8 @@ class Fitting(Asking):
         self._fitted_calibrate = self._held_out = self._learned_calibration = None
         listeners().start("learning whom to ask")
         with self._asking_engine().counting(self.travelled_, "selection"):
-            self._rule()  # so that a wrong K is an error now, not at the first prediction
+            # So that a wrong K, or a selector that fails, is an error now and not at the first prediction.
+            self._asked(self._centroids[:1], self._rule())
         self._tell_of_jittered_experts()
 
     def _set_scales(
@@ -242,7 +253,8 @@ class Fitting(Asking):
             return self.partition, np.ones_like(learned)
         if self.partition == "auto":
             # Neighbours are those that the kernel takes for such, where it is known before the cut.
-            self.choices_["partition"] = "balanced, in the kernel's metric"
+            units = "in the units the kernel sees" if self.training == "full" else "in the kernel's metric"
+            self.choices_["partition"] = f"balanced, {units}"
             return PARTITIONERS["balanced"](), learned
         return member(self.partition, PARTITIONERS, Partitioner, "partition"), np.ones_like(learned)
 

@@ -15,6 +15,7 @@ from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from sklearn.base import clone
 
 from gpexperts.aggregation import NPAE, Aggregator
 from gpexperts.engines.base import Engine
@@ -65,12 +66,11 @@ class Rule(NamedTuple):
     """NPAE's `surprise`."""
 
     def applied(self, aggregator: NPAE) -> NPAE:
-        """NPAE with the corrections of this rule."""
-        return NPAE(
-            aggregator.nugget,
-            self.widen,
-            aggregator.scale * self.scale,
-            max(aggregator.surprise, self.surprise),
+        """NPAE, or what a user made of it, with the corrections of this rule."""
+        return clone(aggregator).set_params(
+            widen=self.widen,
+            scale=aggregator.scale * self.scale,
+            surprise=max(aggregator.surprise, self.surprise),
         )
 
 

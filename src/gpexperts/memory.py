@@ -22,7 +22,15 @@ _TRAINING_MATRICES = 3
 of up to 512 rows, which are worked on whole, take more of what is little.)"""
 
 
-def check_memory(memory_budget: Any, *, n: int, expert_rows: int, block_rows: int, full: bool) -> None:
+def check_memory(
+    memory_budget: Any,
+    *,
+    n: int,
+    expert_rows: int,
+    block_rows: int,
+    full: bool,
+    there: int | None = None,
+) -> None:
     """Refuse a fit that needs more than its budget.
 
     Parameters
@@ -37,13 +45,16 @@ def check_memory(memory_budget: Any, *, n: int, expert_rows: int, block_rows: in
         Rows of the largest block that hyperparameters are trained on.
     full : bool
         Whether experts are those blocks, so that smaller experts make smaller blocks.
+    there : int or None
+        All the memory there is where the work is done; None is that of this process.
 
     Raises
     ------
     MemoryBudgetError
     """
     automatic = isinstance(memory_budget, str) and memory_budget == "auto"
-    limit = usable_memory() if automatic else bytes_of(memory_budget)
+    usable = usable_memory() if there is None else there
+    limit = usable if automatic else bytes_of(memory_budget)
     for what, rows, matrices, follows_experts in (
         ("the factor of the largest expert", expert_rows, 1, True),
         ("training on the largest block of rows", block_rows, _TRAINING_MATRICES, full),

@@ -12,7 +12,10 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["ExpertMoments", "Prediction"]
+__all__ = ["VARIANCE_FLOOR", "ExpertMoments", "Prediction", "weighted"]
+
+VARIANCE_FLOOR = 1e-15
+"""Smallest posterior variance, relative to the prior: what rounding leaves of a certainty."""
 
 
 @dataclass(frozen=True)

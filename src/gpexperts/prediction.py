@@ -17,7 +17,7 @@ import numpy as np
 from gpexperts.aggregation.base import Aggregator
 from gpexperts.engines.base import Engine
 from gpexperts.experts.local import Answer, Experts
-from gpexperts.moments import ExpertMoments, Prediction
+from gpexperts.moments import VARIANCE_FLOOR, ExpertMoments, Prediction
 from gpexperts.queries import ByExpert, ByPair, queries_by_expert, queries_by_pair
 
 if TYPE_CHECKING:
@@ -32,9 +32,6 @@ __all__ = [
     "without_experts",
     "without_weak_experts",
 ]
-
-_FLOOR = 1e-15
-"""Smallest posterior variance, relative to the prior: what rounding leaves of a certainty."""
 
 
 def predict_in_batches(
@@ -209,7 +206,7 @@ def collected(
 
 def posterior_variance(prior: np.ndarray, explained: np.ndarray | None) -> np.ndarray:
     """Return v = s² − r, and no less than what rounding leaves of a certainty."""
-    return np.maximum(prior - explained, _FLOOR * prior)
+    return np.maximum(prior - explained, VARIANCE_FLOOR * prior)
 
 
 def without_experts(moments: ExpertMoments, dropped: np.ndarray) -> ExpertMoments:
@@ -242,7 +239,7 @@ def _covariances(
     """R (n, K, K) of the experts' means; its diagonal is r_i = q_iᵀ C_i q_i."""
     n, K = index.shape
     R = np.zeros((n, K, K))
-    # Where a query's q_i is found: in the answer of group `place[q, k]`, row `slot[q, k]`.
+    # Where the q_i of a query is found: in row `slot[query, column]` of the answer of expert i.
     slot = np.zeros((n, K), dtype=np.int64)
     q = {}
     for group, answer in zip(groups, answers, strict=True):

@@ -41,19 +41,18 @@ class ByPair(NamedTuple):
 
 def queries_by_pair(index: np.ndarray) -> Iterator[ByPair]:
     """For each pair of experts that a query of `index` (n, K) asks both, its queries in ascending order."""
-    K = index.shape[1]
-    if K < 2:
+    n, K = index.shape
+    if n == 0 or K < 2:
         return
     a, b = np.triu_indices(K, 1)
     first, second = index[:, a], index[:, b]  # (n, K(K−1)/2)
     swap = first > second
-    key = np.minimum(first, second).astype(np.int64) * (int(index.max()) + 1)
-    key += np.maximum(first, second)
+    base = int(index.max()) + 1
+    key = np.minimum(first, second).astype(np.int64) * base + np.maximum(first, second)
     key[(first < 0) | (second < 0)] = -1
     flat = key.ravel()
     order = np.argsort(flat, kind="stable")
     order = order[np.searchsorted(flat[order], 0) :]
-    base = int(index.max()) + 1
     for entries in np.split(order, np.flatnonzero(np.diff(flat[order])) + 1):
         if len(entries) == 0:
             continue

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import threading
 from collections.abc import Callable
@@ -343,6 +344,8 @@ class DistributedGPRegressor(CallbackSupport, MultiOutputMixin, RegressorMixin, 
         check_is_fitted(self)
         state = self.__getstate__()
         state["engine"] = None
+        for name in ("choices_", "repairs_", "travelled_"):  # what one model learns is not news to the other
+            state[name] = copy.deepcopy(state[name])
         model = type(self)()
         model.__setstate__(state)
         return model

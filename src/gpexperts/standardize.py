@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["FAR", "Standardizer", "check_magnitudes", "scaled_offsets"]
+__all__ = ["FAR", "Standardizer", "check_magnitudes", "is_rounding", "scaled_offsets"]
 
 FAR = 1e150
 """Further away than this many units all places are the same: squares of larger numbers overflow."""
@@ -18,6 +18,12 @@ def scaled_offsets(A: np.ndarray, origin: np.ndarray | float, scale: np.ndarray 
         Z = A - origin
         Z /= scale
     return np.clip(Z, -FAR, FAR, out=Z)
+
+
+def is_rounding(spread: np.ndarray, n: int) -> np.ndarray:
+    """Whether columns of n rows are constant, by their deviations relative to their size, (k,)."""
+    # What is left of a constant column is rounding of its mean.
+    return spread <= 10 * np.finfo(float).eps * np.sqrt(n)
 
 
 @dataclass(frozen=True)
@@ -38,8 +44,7 @@ class Standardizer:
         relative = A / size
         mean = relative.mean(axis=0)
         spread = relative.std(axis=0)
-        # What is left of a constant column is rounding of its mean.
-        constant = spread <= 10 * np.finfo(float).eps * np.sqrt(len(A))
+        constant = is_rounding(spread, len(A))
         mean = np.where(constant, relative[0], mean)
         return cls(mean * size, np.where(constant, 1.0, spread * size))
 

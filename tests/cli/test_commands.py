@@ -126,6 +126,65 @@ def test_every_parameter_of_the_estimator_is_an_option(run) -> None:
             assert f"--{name.replace('_', '-')}" in out
 
 
+@pytest.mark.parametrize(
+    ("option", "parameter"),
+    [
+        (("--n-experts", "3"), {"n_experts": 3}),
+        (("--expert-size", "50"), {"expert_size": 50}),
+        (("--partition", "kmeans"), {"partition": "kmeans"}),
+        (("--kernel", "matern32"), {"kernel": "matern32"}),
+        (("--optimizer", "none"), {"optimizer": None}),
+        (("--n-restarts", "2"), {"n_restarts": 2}),
+        (("--training", "full"), {"training": "full"}),
+        (("--selection", "dnn"), {"selection": "dnn"}),
+        (("--n-selected", "0.25"), {"n_selected": 0.25}),
+        (("--aggregation", "rbcm"), {"aggregation": "rbcm"}),
+        (("--calibrate", "conformal"), {"calibrate": "conformal"}),
+        (("--no-standardize",), {"standardize": False}),
+        (("--memory-budget", "2GiB"), {"memory_budget": "2GiB"}),
+        (("--engine", "dask"), {"engine": "dask"}),
+        (("--engine", "dask", "--scheduler", "tcp://host:1"), {"engine": "tcp://host:1"}),
+        (("--checkpoint", "theta.json"), {"checkpoint": "theta.json"}),
+        (("--n-jobs", "2"), {"n_jobs": 2}),
+        (("--random-state", "7"), {"random_state": 7}),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_an_option_sets_its_parameter_and_no_other(run, monkeypatch, option, parameter) -> None:
+    asked = []
+
+    def fit(model: DistributedGPRegressor, X: np.ndarray, y: np.ndarray) -> None:
+        asked.append(model.get_params(deep=False))
+        raise ValueError("seen")
+
+    monkeypatch.setattr(DistributedGPRegressor, "fit", fit)
+    ended = run("fit", "houses.csv", "-t", "price", "--drop", "id,town", "-o", "new.gpx", *option)
+    assert "seen" in ended.err
+    assert asked == [DistributedGPRegressor().get_params(deep=False) | {"random_state": 0} | parameter]
+
+
+def test_a_model_that_cannot_be_written_is_refused_before_the_table_is_read(run) -> None:
+    ended = run("fit", "no_such_table.csv", "-t", "price", "-o", "no_such_folder/new.gpx")
+    assert ended.code == 2
+    assert "no_such_folder" in ended.err
+    assert "no_such_table" not in ended.err
+
+
+def test_factors_are_saved_where_asked(run) -> None:
+    args = (*FIT, "--drop", "id,town", "-q")
+    assert run(*args).code == 0
+    without = Path("new.gpx").stat().st_size
+    assert run(*args, "--include-factors").code == 0
+    assert Path("new.gpx").stat().st_size > without + 8 * 2 * 150 * 151 / 2
+    assert run("predict", "new.gpx", "new_houses.csv", "-o", "out.csv").code == 0
+
+
+def test_names_in_a_list_may_have_spaces_around_them(run) -> None:
+    assert run(*FIT, "--drop", "id", "--one-hot", "town, rooms").code == 0
+    kinds = {c.name: c.kind for c in gpexperts.load("new.gpx").table_.columns}
+    assert kinds["town"] == kinds["rooms"] != kinds["area"]
+
+
 def test_missing_values_are_counted_or_dropped(run) -> None:
     rows = Path("houses.csv").read_text().splitlines()
     rows[3] = "h2,,3,north,200.0"

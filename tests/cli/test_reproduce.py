@@ -48,3 +48,11 @@ def test_an_interrupt_says_that_finished_runs_are_kept(
     result = runner.invoke(app, ["reproduce", "cost", "--quick", "--out", str(tmp_path)])
     assert result.exit_code == 130
     assert "the same command continues" in result.output
+
+
+def test_the_page_of_claims_is_written_from_finished_runs(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    result = runner.invoke(app, ["reproduce", "--page", str(page), "--out", str(tmp_path)])
+    assert result.exit_code == 0, result.output
+    assert page.read_text(encoding="utf-8").startswith("# ")
+    assert "The page is in" in result.output

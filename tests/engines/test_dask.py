@@ -11,7 +11,9 @@ import subprocess
 import sys
 import threading
 import time
+import types
 from collections.abc import Iterator
+from concurrent.futures import Future
 
 import dask
 import dask.array as da
@@ -28,14 +30,16 @@ from sklearn.model_selection import GridSearchCV
 import gpexperts
 from gpexperts import DistributedGPRegressor
 from gpexperts.aggregation import NPAE
-from gpexperts.cluster import fitting, groups
+from gpexperts.cluster import fitting, groups, private
+from gpexperts.cluster.groups import factor_budget
 from gpexperts.cluster.neighbourhoods import Neighbourhoods
 from gpexperts.engines.batches import balanced_batches, in_order
 from gpexperts.engines.clients import is_collection
 from gpexperts.engines.dask import DaskEngine, engine_for
-from gpexperts.exceptions import ClusterError
+from gpexperts.exceptions import ClusterError, MemoryBudgetError, RefitRequiredError
 from gpexperts.experts import staged
-from gpexperts.selection import DNNSelector
+from gpexperts.experts.training import maximise_likelihood
+from gpexperts.selection import SELECTORS, DNNSelector
 from gpexperts.selection.network import trained_network
 
 LIMIT = 120
@@ -98,7 +102,7 @@ def assert_same(ours, theirs, X_new: np.ndarray, scale: float = 1.0) -> None:
 RULES = ["poe", "gpoe", "bcm", "rbcm", "grbcm", "npae", NPAE(widen=4.0, scale=1.2, surprise=1.0)]
 
 
-@pytest.mark.parametrize("selection", ["all", "ggm", "knn", "dnn"])
+@pytest.mark.parametrize("selection", SELECTORS)
 @pytest.mark.parametrize("aggregation", RULES, ids=str)
 def test_every_rule_and_selector_answers_as_on_this_machine(client, data, aggregation, selection) -> None:
     X, y, X_new = data
@@ -292,6 +296,86 @@ def test_shuffled_rows_make_a_good_model_with_lazy_predictions(
         np.testing.assert_allclose(c, b, rtol=0, atol=1e-10)
 
 
+@pytest.mark.parametrize("n_selected", [1, 3])
+def test_groups_of_whom_nobody_asks_and_batches_without_queries(
+    client, data, small_samples, n_selected
+) -> None:
+    X, y, _ = data
+    model = fixed(engine=client, n_experts=12, partition="balanced", selection="knn", n_selected=n_selected)
+    model.fit(da.from_array(X, chunks=(120, 2)), da.from_array(y, chunks=120))
+    assert len(model._experts.groups) > 2
+    corner = np.random.default_rng(1).uniform(-2, -1.8, size=(10, 2))  # nobody there knows the other side
+    assert len(np.unique(model.select(corner))) < 12
+    home = model.to_local().predict(corner, return_std=True)
+    for ours, theirs in zip(model.predict(corner, return_std=True), home, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-10)
+    with_an_empty_one = da.concatenate([da.from_array(c, chunks=c.shape) for c in (corner[:4], corner[4:])])
+    frame = dd.concat([frame_of(corner, npartitions=2), frame_of(corner[:1], npartitions=1)])
+    sifted = frame[frame["a"] < corner[:, 0].max() - 1e-9]  # partitions may lose all their rows
+    for lazy, rows in ((with_an_empty_one, corner), (sifted, sifted.compute().to_numpy())):
+        mean = model.predict(lazy if isinstance(lazy, da.Array) else lazy.to_dask_array(lengths=True))
+        np.testing.assert_allclose(mean.compute(), model.to_local().predict(rows), rtol=0, atol=1e-10)
+
+
+def test_a_cluster_s_model_and_its_copy_at_home_learn_apart(client, data) -> None:
+    X, y, _ = data
+    there = fixed(engine=client).fit(X, y)
+    before = copy.deepcopy((there.choices_, there.travelled_))
+    home = there.to_local()
+    home.choices_["kernel"] = "another"
+    home.travelled_.clear()
+    assert (there.choices_, there.travelled_) == before
+
+
+def test_factors_keep_to_the_budget_and_to_the_worker_s_memory() -> None:
+    class Workers:
+        worker_memory = 10**7
+        client = types.SimpleNamespace(nthreads=lambda: {"a": 1, "b": 1})
+
+    engine = Workers()
+    assert factor_budget(engine, "auto", 4) == 1_500_000  # three tenths of a worker, two groups on each
+    assert factor_budget(engine, 10**6, 4) == 500_000
+    assert factor_budget(engine, 10**9, 4) == 1_500_000
+    engine.worker_memory = None
+    assert factor_budget(engine, "8MB", 2) == 8_000_000
+
+
+def test_a_matrix_larger_than_a_worker_is_refused_before_training(data, monkeypatch) -> None:
+    X, y, _ = data
+    monkeypatch.setattr(DaskEngine, "worker_memory", 1_000)
+    settings = {"engine": "dask", "n_experts": 2}
+    for rows in ((X, y), (da.from_array(X, chunks=(125, 2)), da.from_array(y, chunks=125))):
+        with pytest.raises(MemoryBudgetError, match="factor of the largest expert"):
+            fixed(**settings).fit(*rows)
+    with pytest.raises(MemoryBudgetError, match="factor of the largest expert"):
+        fixed(**settings, aggregation="rbcm", share_inputs=False).fit(
+            da.from_array(X, chunks=(125, 2)), da.from_array(y, chunks=125)
+        )
+
+
+def test_work_that_is_done_as_the_wait_for_it_ends_is_done() -> None:
+    """The answer came between the end of one second's wait and the next look: it was thrown away."""
+
+    class JustNow(Future):
+        def result(self, timeout=None):
+            if timeout is not None:
+                self.set_result(["answer"])
+                raise TimeoutError
+            return super().result()
+
+    assert DaskEngine()._watched(None, JustNow(), []) == ["answer"]
+
+    class OutOfTime(Future):
+        def result(self, timeout=None):
+            raise TimeoutError("the work's own")
+
+        def done(self):
+            return True
+
+    with pytest.raises(TimeoutError, match="the work's own"):
+        DaskEngine()._watched(None, OutOfTime(), [])
+
+
 def test_shuffled_parts_are_trained_where_they_are(client, data, small_samples) -> None:
     X, y, _ = data
     model = DistributedGPRegressor(
@@ -430,6 +514,18 @@ def test_rows_that_may_not_travel_stay_where_they_were_loaded(client, data) -> N
         DaskEngine().compute(there._experts.groups)
     with pytest.raises(ValueError, match="covariance of two experts needs the inputs of both"):
         there.set_params(aggregation="npae").predict(X_new)
+    # Nor does a setting of today undo what was promised where they were loaded.
+    there.set_params(share_inputs=True)
+    with pytest.raises(RefitRequiredError, match="whether rows may leave their workers is decided"):
+        there.predict(X_new)
+    with pytest.raises(ClusterError, match="none can be held out or shown"):
+        there._experts.take(np.array([0]))
+    with pytest.raises(ClusterError, match="none can be held out or shown"):
+        there._experts.gather(
+            X_new, np.tile([0, 1], (len(X_new), 1)), covariance=True, communication=False, prune=0.0
+        )
+    with pytest.raises(RefitRequiredError, match="fitted with True"):
+        fixed().fit(X, y).set_params(share_inputs=False, aggregation="rbcm").predict(X_new)
 
 
 @pytest.mark.parametrize("training", ["auto", "full"])
@@ -444,6 +540,24 @@ def test_rows_that_stay_are_trained_by_summed_gradients(client, data, training) 
     truth = np.sin(2 * X_new[:, 0]) + X_new[:, 1]
     assert model.n_experts_ == 6
     assert np.sqrt(np.mean((mean - truth) ** 2)) < 0.25
+
+
+def test_training_on_rows_that_stay_is_heard_and_can_start_anew(client, data, capsys, monkeypatch) -> None:
+    X, y, _ = data
+    starts = []
+
+    def climbed(*arguments, n_restarts, **named):
+        starts.append(n_restarts)
+        return maximise_likelihood(*arguments, n_restarts=n_restarts, **named)
+
+    monkeypatch.setattr(private, "maximise_likelihood", climbed)
+    settings = {"n_experts": 4, "kernel": "rbf", "aggregation": "rbcm", "share_inputs": False}
+    model = DistributedGPRegressor(**settings, n_restarts=2, random_state=0, engine=client, verbose=1)
+    model.fit(da.from_array(X, chunks=(125, 2)), da.from_array(y, chunks=125))
+    said = capsys.readouterr()
+    for stage in ("training", "cutting the data into parts"):
+        assert stage in said.out + said.err
+    assert starts[0] == 2
 
 
 def test_a_network_learns_from_rows_that_stay(client, data) -> None:
@@ -689,7 +803,7 @@ def test_work_that_ends_its_worker_is_named_by_expert(fragile, data) -> None:
     experts = there._experts
     home = experts.to_local(10**8)
     home.X[home.offsets[3]] = 60.0
-    there._experts = experts.engine.place(home, there.travelled_)
+    there._experts = experts.engine.place(home, there.travelled_, "auto")
     began = time.monotonic()
     with pytest.raises(ClusterError, match=r"'expert 3' ended 3 workers in a row"):
         there.predict(X_new)

@@ -70,8 +70,23 @@ def test_a_checkpoint_of_something_else_is_refused(tmp_path: Path) -> None:
     DistributedGPRegressor(**given).fit(problem.X, problem.y)
     with pytest.raises(ValueError, match="belongs to a fit of other data or settings"):
         DistributedGPRegressor(**given).fit(problem.X, -problem.y)
+    last = problem.y.copy()
+    last[-1] += 1.0
+    with pytest.raises(ValueError, match="belongs to a fit of other data or settings"):
+        DistributedGPRegressor(**given).fit(problem.X, last)
     with pytest.raises(ValueError, match="needs an int as random_state, got None"):
         DistributedGPRegressor(**given | {"random_state": None}).fit(problem.X, problem.y)
     path.write_text("not a checkpoint")
     with pytest.raises(ValueError, match="is not a checkpoint of gpexperts"):
         DistributedGPRegressor(**given).fit(problem.X, problem.y)
+
+
+def test_a_checkpoint_of_other_parts_is_refused_however_many_rows_they_have(tmp_path: Path) -> None:
+    """NumPy writes a thousand labels and more as a few, and dots."""
+    X = np.linspace(0, 1, 1200)[:, None]
+    labels = np.arange(1200) * 4 // 1200
+    given = settings(tmp_path / "theta.json", optimizer=None, n_experts="auto")
+    DistributedGPRegressor(**given | {"partition": labels}).fit(X, X[:, 0])
+    labels[500], labels[700] = 2, 1
+    with pytest.raises(ValueError, match="belongs to a fit of other data or settings"):
+        DistributedGPRegressor(**given | {"partition": labels}).fit(X, X[:, 0])

@@ -8,10 +8,10 @@ interrupts are those of Ctrl-C: a signal whose handler raises KeyboardInterrupt 
 
 from __future__ import annotations
 
+import _thread
 import pickle
 import signal
 import sys
-import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -61,11 +61,10 @@ def answers(model: DistributedGPRegressor) -> np.ndarray:
 
 
 def check_nothing_is_left_running() -> None:
-    # The item in work is finished, no further one is begun. (An interrupt of Thread.start itself leaves an
-    # object that never lives.)
+    # The item in work is finished, no further one is begun.
     deadline = time.monotonic() + 10.0
-    while alive := [t for t in threading.enumerate() if t is not threading.main_thread() and t.is_alive()]:
-        assert time.monotonic() < deadline, f"still running: {alive}"
+    while alive := _thread._count():
+        assert time.monotonic() < deadline, f"still running: {alive} threads"
         time.sleep(0.01)
     with blas_threads(1):  # completes what an interrupt may have left undone
         pass

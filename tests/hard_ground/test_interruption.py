@@ -12,7 +12,7 @@ import pytest
 from sklearn.exceptions import NotFittedError
 
 from gpexperts import DistributedGPRegressor
-from gpexperts.engines import ThreadEngine
+from gpexperts.engines import ThreadEngine, threads
 from gpexperts.files import appearing
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -47,7 +47,7 @@ class Stumbling(ThreadEngine):
 
     fails = False
 
-    def place(self, experts, travelled):
+    def place(self, experts, travelled, memory_budget):
         if self.fails:
             raise KeyboardInterrupt
         return experts
@@ -80,18 +80,16 @@ def test_a_first_fit_that_fails_leaves_an_unfitted_model() -> None:
 
 def test_an_interrupt_while_threads_are_started_ends_them(monkeypatch: pytest.MonkeyPatch) -> None:
     """An interrupt between two starts let the first thread work through the whole queue."""
-    from concurrent.futures import ThreadPoolExecutor
-
     started = []
-    submit = ThreadPoolExecutor.submit
+    start = threads.start_new_thread
 
-    def submit_once(pool, *args):
+    def start_once(*args):
         if started:
             raise KeyboardInterrupt
         started.append(True)
-        return submit(pool, *args)
+        return start(*args)
 
-    monkeypatch.setattr(ThreadPoolExecutor, "submit", submit_once)
+    monkeypatch.setattr(threads, "start_new_thread", start_once)
     done = []
 
     def slow(item: int) -> None:

@@ -17,6 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.gaussian_process.kernels import RBF, DotProduct, RationalQuadratic, WhiteKernel
+from sklearn.neural_network import MLPClassifier
 
 import gpexperts
 from gpexperts import DistributedGPRegressor
@@ -40,6 +41,7 @@ SETTINGS = {
     "one expert": {"n_experts": 1},
     "knn, hamming": {"selection": KNNSelector(metric="hamming")},
     "dnn": {"selection": "dnn", "aggregation": "rbcm"},
+    "a classifier": {"selection": MLPClassifier(max_iter=30, random_state=0), "aggregation": "rbcm"},
     "ggm": {"selection": GGMSelector(inputs=X[:50]), "aggregation": "gpoe"},
     "all, grbcm": {"selection": "all", "aggregation": "grbcm"},
     "a kernel of sums": {"kernel": 1.0 * RationalQuadratic() + DotProduct() + WhiteKernel(0.1)},

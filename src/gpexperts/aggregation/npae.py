@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from numbers import Real
+from typing import Any
+
 import numpy as np
 
 from gpexperts.aggregation.base import Aggregator
-from gpexperts.moments import ExpertMoments, Prediction, weighted
+from gpexperts.moments import VARIANCE_FLOOR, ExpertMoments, Prediction, weighted
 
 __all__ = ["NPAE"]
 
 _SILENT = 1e-100
 """An expert that explains less than this share of the prior variance is close to 0/0, and is left out."""
-_FLOOR = 1e-15
-"""Smallest variance, relative to the prior: what rounding leaves of a certainty."""
 
 
 class NPAE(Aggregator):
@@ -74,13 +75,14 @@ class NPAE(Aggregator):
         return self.surprise > 0
 
     def combine(self, moments: ExpertMoments) -> Prediction:
-        if not 0.0 <= self.nugget < 1.0:
+        if not (_is_number(self.nugget) and 0.0 <= float(self.nugget) < 1.0):
             raise ValueError(f"nugget must be a number in [0, 1), got {self.nugget!r}.")
-        if self.widen not in (None, "auto") and not (np.isreal(self.widen) and float(self.widen) > 0):
+        widens = not (self.widen is None or (isinstance(self.widen, str) and self.widen == "auto"))
+        if widens and not (_is_number(self.widen) and float(self.widen) > 0):  # type: ignore[arg-type]
             raise ValueError(f"widen must be None, 'auto' or a positive number, got {self.widen!r}.")
-        if not (np.isreal(self.scale) and 0.0 < float(self.scale) < np.inf):
+        if not (_is_number(self.scale) and 0.0 < float(self.scale) < np.inf):
             raise ValueError(f"scale must be a positive number, got {self.scale!r}.")
-        if not (np.isreal(self.surprise) and 0.0 <= float(self.surprise) <= 1.0):
+        if not (_is_number(self.surprise) and 0.0 <= float(self.surprise) <= 1.0):
             raise ValueError(f"surprise must be a number from 0 to 1, got {self.surprise!r}.")
         assert moments.covariance is not None
         prior = moments.prior_var[:, None]
@@ -92,13 +94,13 @@ class NPAE(Aggregator):
         weight, repaired = self._weights(system, r, moments.prior_var)
         # Conservative: the variance really achieved by these weights is smaller by ε s² |w|².
         left = 1.0 - np.einsum("nk,nk->n", weight, r) / moments.prior_var
-        var = moments.prior_var * np.clip(left, _FLOOR, 1.0)
+        var = moments.prior_var * np.clip(left, VARIANCE_FLOOR, 1.0)
         mean = weighted(moments, weight)
         prediction = Prediction(mean, var, weight, repaired=repaired)
-        if self.scale == 1.0 and self.widen in (None, "auto") and not self.surprise:
+        if self.scale == 1.0 and not widens and not self.surprise:
             return prediction
         correction = np.full_like(mean, self.scale)
-        if self.widen not in (None, "auto"):
+        if widens:
             correction *= self._widening(system, moments, speaks, mean, var)
         if self.surprise:
             correction *= _surprise(moments, weight) ** self.surprise
@@ -150,6 +152,10 @@ class NPAE(Aggregator):
         nu = float(self.widen)  # type: ignore[arg-type]
         # Experts whose system is singular cannot be said to contradict each other.
         return np.where((freedom > 0) & np.isfinite(Q), (nu + Q) / (nu + freedom), 1.0)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def _surprise(moments: ExpertMoments, weight: np.ndarray) -> np.ndarray:

@@ -160,7 +160,7 @@ def fit(
     gpexperts fit houses.csv -t price --drop id --one-hot auto -o houses.gpx
     """
     from gpexperts.cli.settings import estimator, number_or_word, read_config
-    from gpexperts.files import readable_size
+    from gpexperts.files import check_target, readable_size
 
     given: dict[str, Any] = {
         "n_experts": number_or_word(n_experts),
@@ -184,6 +184,7 @@ def fit(
     settings = {"random_state": 0, **(read_config(config) if config else {})}
     settings |= {name: value for name, value in given.items() if value is not None}
     model = estimator(settings)
+    check_target(out)  # now, not when hours of training are to be saved
     with progress(quiet, verbose) as heard:
         rows = _training_rows(heard, table, target, features, drop, one_hot, drop_missing, format, settings)
         model.fit(rows.X, rows.y)

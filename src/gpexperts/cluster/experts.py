@@ -114,6 +114,8 @@ class ClusterExperts(Groups):
         communication, prune, variance, surprise
             As in :func:`gpexperts.prediction.gather_moments`.
         """
+        if pairs is not None:
+            self._check_rows_may_leave()
         task = self.engine.task
         name = {g: f"experts {a}..{b - 1}" for g, (a, b) in enumerate(pairwise(self.firsts))}
         involved = np.unique(np.searchsorted(self.firsts, asked, side="right") - 1).tolist()

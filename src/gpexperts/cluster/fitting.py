@@ -34,7 +34,7 @@ from gpexperts.experts.local import Sample
 from gpexperts.experts.training import Block as TrainingBlock
 from gpexperts.partition.deal import communication_size, labels_are_given
 from gpexperts.progress import listeners
-from gpexperts.settings import automatic_n_experts, bytes_of, member, number_of_experts
+from gpexperts.settings import automatic_n_experts, member, number_of_experts
 
 if TYPE_CHECKING:
     from gpexperts.regressor import DistributedGPRegressor
@@ -93,6 +93,11 @@ def fit_collection(model: DistributedGPRegressor, X: Any, y: Any, engine: DaskEn
     model._set_scales(x_scale, y_scale, constant, y_scale.shift)
     Z, t = model._x_scale.transform(X_sample), model._y_scale.transform(y_sample)
 
+    aggregator = member(model.aggregation, AGGREGATORS, Aggregator, "aggregation")
+    M = number_of_experts(model.n_experts, model.expert_size, n, automatic_n_experts(n))
+    n_shared = communication_size(aggregator, n, M) if aggregator.needs_communication else 0
+    model._check_memory(engine, n, -(-(n - n_shared) // M) + n_shared)
+
     # θ, from the neighbours of some rows of the sample.
     teaches = model._varies if model._varies.any() else slice(None)
     candidates = candidate_kernels(model.kernel, Z, t[:, teaches])
@@ -106,11 +111,9 @@ def fit_collection(model: DistributedGPRegressor, X: Any, y: Any, engine: DaskEn
     partitioner, metric = model._partitioner(metric)
 
     # Who owns which rows.
-    aggregator = member(model.aggregation, AGGREGATORS, Aggregator, "aggregation")
-    M = number_of_experts(model.n_experts, model.expert_size, n, automatic_n_experts(n))
     left_out, shared = [(0, 0)] * len(lengths), None
     if aggregator.needs_communication:
-        taken = shares(communication_size(aggregator, n, M), lengths)
+        taken = shares(n_shared, lengths)
         seeds = _seeds(streams.communication, len(lengths))
         left_out = list(zip(taken.tolist(), seeds.tolist(), strict=True))
         X_shared, y_shared = stratified_sample(engine, blocks, taken, seeds)
@@ -133,6 +136,7 @@ def fit_collection(model: DistributedGPRegressor, X: Any, y: Any, engine: DaskEn
         traffic.count(exchanged=n_bytes)
     sizes, centroids = zip(*metas, strict=True)
     firsts = np.concatenate([[0], np.cumsum([len(s) for s in sizes])])
+    model._check_memory(engine, n, int(max(s.max() for s in sizes)) + n_shared)
     model._set_parts(np.concatenate(sizes), np.concatenate(centroids))
 
     if covariance is None:
@@ -140,7 +144,7 @@ def fit_collection(model: DistributedGPRegressor, X: Any, y: Any, engine: DaskEn
         covariance = model._train_on_parts(candidates, held, Z, t[:, teaches], engine, streams, draw)
     del blocks, draw  # every row is in its group now: what was kept of the blocks can go
     model._report_training(covariance)
-    budget = factor_budget(engine, bytes_of(model.memory_budget), len(groups))
+    budget = factor_budget(engine, model.memory_budget, len(groups))
     kept = engine.persist(
         [
             engine.task(f"experts {a}..{b - 1}", founded, group, covariance, shared, budget, int(a))

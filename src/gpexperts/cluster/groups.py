@@ -20,6 +20,7 @@ from gpexperts.experts.kernels import Covariance
 from gpexperts.experts.local import Experts, Sample
 from gpexperts.persistence.container import Streamed
 from gpexperts.selection.network import Summed
+from gpexperts.settings import bytes_of
 
 __all__ = ["Groups", "factor_budget"]
 
@@ -30,7 +31,7 @@ GROUP_BYTES = 64 * 1024**2
 SAVE_BYTES = 64 * 1024**2
 """A model is saved in batches of rows of this size, which is all that the client holds of them."""
 FACTOR_SHARE = 0.3
-"""Share of a worker's memory that may be taken by factors, where the user sets no budget."""
+"""Share of a worker's memory that factors may take at most; less, if the user sets a budget."""
 
 
 class Groups:
@@ -84,10 +85,10 @@ class Groups:
         self.travelled = travelled
 
     @classmethod
-    def placed(cls, engine: DaskEngine, experts: Experts, travelled: Travelled) -> Self:
+    def placed(cls, engine: DaskEngine, experts: Experts, travelled: Travelled, memory_budget: Any) -> Self:
         """Bring experts of this process to the cluster."""
         firsts = _even_groups(experts, GROUPS_PER_SLOT * engine.n_workers)
-        budget = factor_budget(engine, experts.factor_budget, len(firsts) - 1)
+        budget = factor_budget(engine, memory_budget, len(firsts) - 1)
         work = [
             engine.task(f"experts {a}..{b - 1}", _group, *_slice(experts, a, b), experts.shared, budget, a)
             for a, b in pairwise(firsts)
@@ -163,7 +164,8 @@ class Groups:
         if self.private:
             raise ClusterError(
                 "This model was fitted with share_inputs=False: its rows may not leave their workers, so "
-                "that it can be neither pickled, saved nor brought home."
+                "that it can be neither pickled, saved nor brought home, and none can be held out or shown "
+                "to other experts."
             )
 
     # --------------------------------------------------------------------------------------- rows
@@ -191,6 +193,7 @@ class Groups:
 
     def take(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Inputs and targets at some ascending positions, in the experts' order."""
+        self._check_rows_may_leave()
         wanted = [
             self.engine.task(f"rows of group {g}", Experts.take, group, mine)
             for g, (group, mine) in enumerate(zip(self.groups, self._rows_by_group(rows), strict=True))
@@ -237,12 +240,23 @@ class Groups:
             return [sum(column) for column in zip(*self.engine.compute(work), strict=True)]
 
 
-def factor_budget(engine: DaskEngine, wanted: int | None, n_groups: int) -> int:
-    """Bytes that the factors of one group may take on its worker."""
+def factor_budget(engine: DaskEngine, memory_budget: Any, n_groups: int) -> int:
+    """Bytes that the factors of one group may take on its worker.
+
+    Parameters
+    ----------
+    engine : DaskEngine
+    memory_budget : int, str or "auto"
+        As the user gave it; "auto" is of this machine, and counts where nothing is known of the workers.
+    n_groups : int
+        Of all workers together.
+    """
     memory = engine.worker_memory
-    per_worker = wanted if memory is None else int(FACTOR_SHARE * memory)
-    if per_worker is None:
-        per_worker = 1024**3
+    share = None if memory is None else int(FACTOR_SHARE * memory)
+    automatic = isinstance(memory_budget, str) and memory_budget == "auto"
+    per_worker = share if automatic and share is not None else bytes_of(memory_budget)
+    if share is not None:
+        per_worker = min(per_worker, share)
     groups_per_worker = -(-n_groups // max(1, len(engine.client.nthreads())))
     return max(1, per_worker // groups_per_worker)
 

@@ -10,7 +10,7 @@ from sklearn.utils import check_array
 
 from gpexperts.engines.clients import is_collection
 from gpexperts.engines.dask import DaskEngine
-from gpexperts.standardize import Standardizer
+from gpexperts.standardize import Standardizer, is_rounding
 
 __all__ = [
     "Block",
@@ -167,8 +167,8 @@ class ColumnSummary(NamedTuple):
             return cls(0, np.zeros(A.shape[1]), np.zeros(A.shape[1]))
         scale = Standardizer.fit(A)
         relative = A / np.maximum(np.abs(A).max(axis=0), np.finfo(float).tiny)
-        spread = relative.std(axis=0) > 10 * np.finfo(float).eps * np.sqrt(len(A))
-        return cls(len(A), scale.shift, np.where(spread, scale.scale, 0.0))
+        constant = is_rounding(relative.std(axis=0), len(A))
+        return cls(len(A), scale.shift, np.where(constant, 0.0, scale.scale))
 
 
 def summary(block: Block) -> tuple[ColumnSummary, ColumnSummary]:
@@ -184,7 +184,7 @@ def combined(parts: Sequence[ColumnSummary]) -> tuple[Standardizer, np.ndarray]:
     size = np.maximum((np.abs(means) + stds).max(axis=0), np.finfo(float).tiny)
     mean = share @ (means / size)
     variance = share @ ((stds / size) ** 2 + (means / size - mean) ** 2)
-    constant = np.sqrt(variance) <= 10 * np.finfo(float).eps * np.sqrt(sum(part.n for part in parts))
+    constant = is_rounding(np.sqrt(variance), sum(part.n for part in parts))
     scale = np.where(constant, 1.0, np.sqrt(variance) * size)
     return Standardizer(np.where(constant, means[0], mean * size), scale), constant
 

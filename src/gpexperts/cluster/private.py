@@ -29,8 +29,9 @@ from gpexperts.experts.training import Block as TrainingBlock
 from gpexperts.experts.training import maximise_likelihood
 from gpexperts.partition import Partitioner
 from gpexperts.partition.deal import labels_are_given
+from gpexperts.progress import listeners
 from gpexperts.selection import AllSelector, DNNSelector, KNNSelector
-from gpexperts.settings import automatic_n_experts, bytes_of, member, number_of_experts
+from gpexperts.settings import automatic_n_experts, member, number_of_experts
 from gpexperts.standardize import Standardizer
 
 if TYPE_CHECKING:
@@ -109,6 +110,9 @@ def fit_private(model: DistributedGPRegressor, X: Any, y: Any, engine: DaskEngin
         [engine.task(f"rows of block {b}", _loaded, int(b), sealed[b], *scales) for b in used]
     )
     sizes = lengths[used]
+    n = int(sizes.sum())
+    M = number_of_experts(model.n_experts, model.expert_size, n, automatic_n_experts(n))
+    model._check_memory(engine, n, -(-n // M))
     teaches = model._varies if model._varies.any() else slice(None)
     # Two rows with the mean and the deviation of all: what a named kernel starts from.
     Z, t = (np.stack([-s, s]) for s in (x_scale.scale / scales[0].scale, y_scale.scale / scales[1].scale))
@@ -118,8 +122,7 @@ def fit_private(model: DistributedGPRegressor, X: Any, y: Any, engine: DaskEngin
         covariance = _trained(model, candidates, engine, blocks, sizes, teaches, streams)
         metric = covariance.length_scale(Z.shape[1])
     partitioner, metric = model._partitioner(metric)
-    n = int(sizes.sum())
-    M = number_of_experts(model.n_experts, model.expert_size, n, automatic_n_experts(n))
+    listeners().start("cutting the data into parts")
     seeds = streams.partition.randint(np.iinfo(np.int32).max, size=len(blocks))
     counts = apportioned(M, sizes).tolist()
     parts = engine.persist(
@@ -139,9 +142,12 @@ def fit_private(model: DistributedGPRegressor, X: Any, y: Any, engine: DaskEngin
         lists = _where_they_are(
             engine, "training blocks of block", _parts_to_train, parts, [(teaches,)] * len(parts)
         )
-        covariance = _best(model, candidates, engine, _held(engine, lists), streams, 200, 1e-7)
+        listeners().start("training on every part")
+        covariance = _best(
+            model, candidates, engine, _held(engine, lists), streams, 200, 1e-7, model.n_restarts
+        )
     model._report_training(covariance)
-    budget = factor_budget(engine, bytes_of(model.memory_budget), len(parts))
+    budget = factor_budget(engine, model.memory_budget, len(parts))
     groups = engine.persist(
         _where_they_are(
             engine,
@@ -176,6 +182,7 @@ def _trained(
     streams: Any,
 ) -> Covariance:
     """θ from small blocks that every worker draws from its own rows: a first metric, then the kernels."""
+    listeners().start("training on small blocks")
     n_blocks, size = CHOICE_BLOCKS
     counts = np.maximum(1, shares(n_blocks, sizes))
     covariance, first = None, next(iter(candidates.items()))
@@ -190,8 +197,8 @@ def _trained(
             for k, seed in zip(counts.tolist(), seeds.tolist(), strict=True)
         ]
         lists = _where_they_are(engine, "training blocks of block", _drawn, blocks, wanted)
-        steps = 40 if stage == 0 else 60
-        covariance = _best(model, kernels, engine, _held(engine, lists), streams, steps, 1e-5)
+        steps, n_restarts = (40, model.n_restarts) if stage == 0 else (60, 0)
+        covariance = _best(model, kernels, engine, _held(engine, lists), streams, steps, 1e-5, n_restarts)
     assert covariance is not None
     return covariance
 
@@ -204,6 +211,7 @@ def _best(
     streams: Any,
     max_steps: int,
     tolerance: float,
+    n_restarts: int,
 ) -> Covariance:
     """Train every candidate and return the likeliest."""
     with engine.counting(model.travelled_, "training"):
@@ -212,6 +220,7 @@ def _best(
                 covariance_of(kernel),
                 held,
                 engine,
+                n_restarts=n_restarts,
                 random_state=streams.training,
                 max_steps=max_steps if model._trainable else 0,
                 tolerance=tolerance,

@@ -171,6 +171,9 @@ def covary(
         values = pair_covariance(experts.covariance, a.X, b.X, a.of(queries), b.of(queries))
         entries.append(Covariances(queries, pair.column_i, pair.column_j, values))
     travelled = sum(w.X.nbytes + w.q.nbytes for parcel in parcels for w in parcel.values())
+    if not entries:  # nobody asks this group any more
+        nothing = np.empty(0, dtype=np.int64)
+        return Covariances(nothing, nothing, nothing, np.empty(0)), travelled
     return Covariances(*(np.concatenate(column) for column in zip(*entries, strict=True))), travelled
 
 

@@ -36,6 +36,11 @@ class Engine(ABC):
     def n_workers(self) -> int:
         """How many pieces of work run at the same time."""
 
+    @property
+    def worker_memory(self) -> int | None:
+        """Bytes that a piece of work may use; None is what this process may."""
+        return None
+
     @abstractmethod
     def map(
         self,
@@ -62,10 +67,11 @@ class Engine(ABC):
         """Count in ``travelled[stage]`` what leaves and enters this process inside; by default nothing."""
         return nullcontext()
 
-    def place(self, experts: Any, travelled: Travelled) -> Any:
+    def place(self, experts: Any, travelled: Travelled, memory_budget: Any) -> Any:
         """Bring fitted experts to where they will be asked; by default they stay in this process.
 
-        What it costs to ask them is counted in `travelled`.
+        What it costs to ask them is counted in `travelled`; what they keep there is bounded by the user's
+        `memory_budget`.
         """
         return experts
 

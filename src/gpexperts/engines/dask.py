@@ -158,8 +158,8 @@ class DaskEngine(Engine):
             try:
                 return handle.result(_POLL)
             except TimeoutError:
-                if handle.done():
-                    raise
+                if handle.done():  # just now, or with a TimeoutError of its own, which this raises again
+                    return handle.result()
             now = time.monotonic()
             pending = [future for future in futures if not future.done()]
             if len(futures) - len(pending) > n_done:
@@ -232,11 +232,11 @@ class DaskEngine(Engine):
         ]
         return HeldOnCluster(self, batches, self.persist(tasks))
 
-    def place(self, experts: Any, travelled: Travelled) -> Any:
+    def place(self, experts: Any, travelled: Travelled, memory_budget: Any) -> Any:
         from gpexperts.cluster.experts import ClusterExperts
 
         with self.counting(travelled, "rows"):
-            placed = ClusterExperts.placed(self, experts, travelled)
+            placed = ClusterExperts.placed(self, experts, travelled, memory_budget)
             self.places(placed.groups)  # rows are on their way until they are there
         return placed
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import multiprocessing
 import threading
+from _thread import LockType, allocate_lock, start_new_thread
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -62,32 +62,46 @@ class ThreadEngine(Engine):
         order = range(n_items) if costs is None else np.argsort(-np.asarray(costs), kind="stable")
         results: list[Result | None] = [None] * n_items
         queue, lock = iter(order), threading.Lock()
-        failed = threading.Event()
+        stop: list[BaseException | None] = []  # the first error, or None for an interrupt of the caller
 
-        def work() -> None:
-            while not failed.is_set():
-                with lock:
-                    position = next(queue, None)
-                if position is None:
-                    return
-                try:
-                    results[position] = function(items[position])
-                except BaseException:
-                    failed.set()
-                    raise
-
-        with blas_threads(1), ThreadPoolExecutor(n_threads) as pool:
+        def work(at_work: LockType) -> None:
             try:
-                for future in [pool.submit(work) for _ in range(n_threads)]:
-                    future.result()
-            except RuntimeError as error:
-                # Ctrl-C while Python leaves a lock arrives as "cannot release un-acquired lock".
-                if isinstance(error.__context__, KeyboardInterrupt):
-                    raise error.__context__ from None
+                while not stop:
+                    with lock:
+                        position = next(queue, None)
+                    if position is None:
+                        break
+                    results[position] = function(items[position])
+            except BaseException as error:
+                stop.append(error)
+            finally:
+                at_work.release()
+
+        # Bare threads and locks, which are written in C: what `threading` and `concurrent.futures` write in
+        # Python can be left locked for ever by an interrupt that arrives as a lock is taken.
+        threads: list[LockType] = []
+        with blas_threads(1):
+            try:
+                for _ in range(n_threads):
+                    at_work = allocate_lock()
+                    at_work.acquire()
+                    start_new_thread(work, (at_work,))
+                    threads.append(at_work)
+                _wait_for(threads)
+            except BaseException:
+                stop.append(None)
+                _wait_for(threads)  # the items in work are finished, no further one is begun
                 raise
-            finally:  # an interrupt of the caller ends the workers too
-                failed.set()
+        if stop and stop[0] is not None:
+            raise stop[0]
         return results  # type: ignore[return-value]
+
+
+def _wait_for(threads: list[LockType]) -> None:
+    """Wait until all have ended; what an interrupt cuts short can be called again."""
+    for at_work in threads:
+        with at_work:
+            pass
 
 
 def usable_workers(n_jobs: int | None) -> int:

@@ -22,6 +22,10 @@ _TINY_DIAGONAL = 1e-10
 """Added to a noise-free kernel's diagonal, relative to its mean; scikit-learn's `alpha`."""
 
 
+_LEAST_VARIANCE = 1e-100
+"""Of the prior. Where a kernel has none, as x xᵀ has at 0, all that is known of an expert would be 0/0."""
+
+
 class Covariance(ABC):
     """A kernel as this library uses it: a signal covariance k and a noise variance σ².
 
@@ -126,7 +130,7 @@ class GenericCovariance(Covariance):
         return np.tril(gram) + np.tril(gram, -1).T
 
     def prior_variance(self, X: np.ndarray) -> np.ndarray:
-        return np.array(self._signal.diag(X), dtype=float)
+        return np.maximum(self._signal.diag(X), _LEAST_VARIANCE)
 
     def length_scale(self, n_features: int) -> np.ndarray:
         return np.ones(n_features)

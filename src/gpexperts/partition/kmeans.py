@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
+from gpexperts.engines.threads import blas_threads
 from gpexperts.partition.balanced import bisect
 from gpexperts.partition.base import Partitioner
 
@@ -43,7 +44,7 @@ class KMeansPartitioner(Partitioner):
         kind = KMeans if len(X) <= self.max_rows else MiniBatchKMeans
         model = kind(n_clusters=n_parts, n_init=self.n_init, random_state=random_state)
         # One thread, so that sums are formed in one order and the parts do not depend on the machine.
-        with threadpool_limits(1), warnings.catch_warnings():
+        with blas_threads(1), threadpool_limits(1, user_api="openmp"), warnings.catch_warnings():
             # Fewer distinct rows than clusters: the caller drops empty parts and says so itself.
             warnings.filterwarnings("ignore", category=ConvergenceWarning)
             labels = np.asarray(model.fit(X).labels_, dtype=np.int64)

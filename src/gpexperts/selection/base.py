@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -12,7 +12,10 @@ from sklearn.base import BaseEstimator
 
 from gpexperts.selection.network import Summed
 
-__all__ = ["ExpertsView", "Selector", "checked_index"]
+__all__ = ["ExpertsView", "Selector", "checked_index", "row_chunks"]
+
+_ENTRIES = 4_000_000
+"""Of an array of queries and experts that need not exist for longer than a step takes."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +86,12 @@ class Selector(BaseEstimator, ABC):
     def default_n_selected(self, n_experts: int) -> int:
         """K where the user left it to us and held-out rows cannot tell."""
         return min(n_experts, 5)
+
+
+def row_chunks(n: int, n_experts: int) -> Iterator[slice]:
+    """Cut n queries so that what is said of each of them and every expert takes little memory."""
+    step = max(1, _ENTRIES // max(1, n_experts))
+    return (slice(start, start + step) for start in range(0, n, step))
 
 
 def checked_index(index: np.ndarray, n: int, n_experts: int) -> np.ndarray:

@@ -9,9 +9,9 @@ import numpy as np
 from scipy.spatial.distance import cdist
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
-from threadpoolctl import threadpool_limits
 
-from gpexperts.selection.base import ExpertsView, Selector
+from gpexperts.engines.threads import blas_threads
+from gpexperts.selection.base import ExpertsView, Selector, row_chunks
 from gpexperts.selection.network import Summed, trained_network
 
 __all__ = ["ClassifierSelector", "DNNSelector"]
@@ -62,9 +62,7 @@ class ClassifierSelector(Selector):
 
     def select(self, X: np.ndarray, n_selected: int) -> np.ndarray:
         index = np.empty((len(X), n_selected), dtype=np.int64)
-        step = max(1, 20_000_000 // len(self.centroids_))  # bounds the (n, M) arrays
-        for start in range(0, len(X), step):
-            rows = slice(start, start + step)
+        for rows in row_chunks(len(X), len(self.centroids_)):
             distance = cdist(X[rows], self.centroids_)
             order = np.lexsort((distance, -self.probability(X[rows])), axis=1)
             index[rows] = order[:, :n_selected]
@@ -149,7 +147,7 @@ class DNNSelector(ClassifierSelector):
     def _fit_classifier(self, X: np.ndarray, labels: np.ndarray) -> None:
         # A multi-label target makes MLPClassifier use one sigmoid per class and binary cross-entropy.
         target = labels if self.output == "softmax" else labels[:, None] == self.classes_
-        with threadpool_limits(1, user_api="blas"), warnings.catch_warnings():
+        with blas_threads(1), warnings.catch_warnings():
             # The ranking settles long before the loss does; `max_iter` is the limit we chose.
             warnings.filterwarnings("ignore", category=ConvergenceWarning)
             # scikit-learn takes Ctrl-C for "that is enough training" and only warns.

@@ -6,8 +6,8 @@ import warnings
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
-from threadpoolctl import threadpool_limits
 
+from gpexperts.engines.threads import blas_threads
 from gpexperts.exceptions import RepairWarning
 from gpexperts.selection.base import ExpertsView, Selector
 
@@ -101,7 +101,7 @@ def _sparse_precision(S: np.ndarray, penalty: float, max_iter: int) -> np.ndarra
     # scikit-learn leaves the diagonal unpenalised; with S + λI its objective is the paper's, and a
     # nearly singular S (experts that agree) becomes well conditioned.
     penalised = S + penalty * np.eye(len(S))
-    with threadpool_limits(1, user_api="blas"), warnings.catch_warnings():
+    with blas_threads(1), warnings.catch_warnings():
         # Importances only rank: the last digits of Ω do not matter. The inner problems need theirs,
         # though: solved roughly, they make the outer one wander or leave the positive definite matrices.
         warnings.filterwarnings("ignore", category=ConvergenceWarning)

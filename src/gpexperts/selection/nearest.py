@@ -8,7 +8,7 @@ import numpy as np
 from scipy.spatial import cKDTree
 from scipy.spatial.distance import cdist
 
-from gpexperts.selection.base import ExpertsView, Selector
+from gpexperts.selection.base import ExpertsView, Selector, row_chunks
 
 __all__ = ["KNNSelector"]
 
@@ -70,8 +70,11 @@ class KNNSelector(Selector):
 
     def select(self, X: np.ndarray, n_selected: int) -> np.ndarray:
         if self.metric == "hamming":
-            distance = cdist(X, self.places_, "hamming")
-            return np.argsort(distance, axis=1, kind="stable")[:, :n_selected]
+            index = np.empty((len(X), n_selected), dtype=np.int64)
+            for rows in row_chunks(len(X), len(self.places_)):
+                distance = cdist(X[rows], self.places_, "hamming")
+                index[rows] = np.argsort(distance, axis=1, kind="stable")[:, :n_selected]
+            return index
         power = _POWERS.get(self.metric, self.p)
         _, index = self.tree_.query(self.placed(X), k=np.arange(1, n_selected + 1), p=power)
         return index
@@ -83,10 +86,14 @@ class KNNSelector(Selector):
 
 
 def _most_frequent(X: np.ndarray, labels: np.ndarray, n_experts: int) -> np.ndarray:
-    """The most frequent value of each column in each part, (M, d); the smallest of equals."""
+    """The most frequent value of each column in each part, (M, d); the smallest of equals.
+
+    Rows are sorted by their labels.
+    """
     modes = np.empty((n_experts, X.shape[1]))
+    starts = np.searchsorted(labels, np.arange(n_experts + 1))
     for i in range(n_experts):
-        for k, column in enumerate(X[labels == i].T):
+        for k, column in enumerate(X[starts[i] : starts[i + 1]].T):
             values, counts = np.unique(column, return_counts=True)
             modes[i, k] = values[np.argmax(counts)]
     return modes

@@ -25,8 +25,8 @@ _SURELY = 1.0 + 1e-8
 class NearestRowsSelector(Selector):
     """Ask the K experts whose nearest rows are nearest, in the kernel's metric.
 
-    A query next to the border of a part lies far from that part's centroid and close to its rows: fewer
-    experts found by their rows say what more found by their centroids do.
+    A query next to the border of a part lies far from that part's centroid and close to its rows. That counts
+    where one or two experts are asked; of more, both ways find mostly the same.
 
     Parameters
     ----------

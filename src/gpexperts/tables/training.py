@@ -60,7 +60,7 @@ def read_training_rows(
         Remembered with the columns.
     """
     source = named(reader.source)
-    chosen = None if one_hot == "auto" else [name for name in (one_hot or "").split(",") if name]
+    chosen = None if one_hot == "auto" else [n.strip() for n in (one_hot or "").split(",") if n.strip()]
     require(reader.names, [target, *features, *drop, *(chosen or [])], source)
     if target in features:
         raise TableError(f"The target {target} is also among --features; a model may not see its answer.")
