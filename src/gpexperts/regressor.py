@@ -40,8 +40,9 @@ class DistributedGPRegressor(CallbackSupport, MultiOutputMixin, RegressorMixin, 
         kernel has learned (with ``training="full"``, where parts come first: of the standardised inputs).
     kernel : {"auto", "rbf", "matern12", "matern32", "matern52"} or scikit-learn kernel
         A name stands for constant × shape(one length scale per input) + white noise; "auto" lets the
-        likelihood choose among the four. In a kernel of your own the noise is the WhiteKernel terms
-        of the top-level sum. With `standardize` it is in standardised units.
+        likelihood and the leave-one-out error of the same rows choose among the four. In a kernel of your
+        own the noise is the WhiteKernel terms of the top-level sum. With `standardize` it is in standardised
+        units.
     optimizer : {"lbfgs", None}
         None keeps the kernel's hyperparameters.
     n_restarts : int

@@ -57,7 +57,7 @@ def evaluate(
         print_json(scores.as_dict())
         return
     if rows.n_dropped:
-        tell(f"{rows.n_dropped:,} rows with missing values left out.", quiet)
+        tell(f"{rows.n_dropped:,} row{'s' * (rows.n_dropped > 1)} with missing values left out.", quiet)
     _print(scores)
 
 

@@ -83,7 +83,10 @@ def fit(
         int | None, _option("Further starts of training, against poor local optima.")
     ] = None,
     training: Annotated[
-        str | None, _option("auto, or full: train on every row of every expert, slower.", "auto", "full")
+        str | None,
+        _option(
+            "auto, or full: train on every row of every expert; its cost grows with the rows.", "auto", "full"
+        ),
     ] = None,
     selection: Annotated[
         str | None,
