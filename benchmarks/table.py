@@ -320,8 +320,8 @@ def folds(results: list[Row]) -> str:
         f"A tenth of the training rows is held out; no test row is read. {len(rows)} of "
         f"{len(CHOICES) * len(DATA)} combinations were run. Protein has rows with equal inputs. Most "
         "of these twins agree, which the model learns; where a held-out row's target is quite another than "
-        "its twin's, it errs by dozens of its standard deviations, and a few such rows decide the MSLL there.\n\n"
-        + _table(head, rows)
+        "its twin's, it errs by dozens of its standard deviations, and a few such rows decide the "
+        "MSLL there.\n\n" + _table(head, rows)
     )
 
 
