@@ -16,7 +16,7 @@ from gpexperts.aggregation import AGGREGATORS, NPAE, RBCM
 from gpexperts.engines import ThreadEngine
 from gpexperts.exceptions import RefitRequiredError
 from gpexperts.moments import ExpertMoments, Prediction
-from gpexperts.selection import SELECTORS, GGMSelector, KNNSelector
+from gpexperts.selection import SELECTORS, ExpertsView, GGMSelector, KNNSelector, Selector
 from gpexperts.settings import bytes_of, number_of_experts, number_selected
 from tests.problems import Problem, fixed_model, random_problem
 
@@ -81,6 +81,9 @@ def test_large_settings_that_differ_in_the_middle_are_told_apart(data) -> None:
 class Hopeful(NPAE):
     """A user's own rule, which expects ten deviations more than NPAE does."""
 
+    def __init__(self, nugget: float = 1e-8) -> None:
+        super().__init__(nugget, widen="auto")
+
     def combine(self, moments: ExpertMoments) -> Prediction:
         said = super().combine(moments)
         return replace(said, mean=said.mean + 10)
@@ -93,6 +96,43 @@ def test_a_rule_of_the_user_s_own_is_the_one_that_is_asked(data) -> None:
     ours = DistributedGPRegressor(**settings, aggregation=Hopeful()).fit(X, y)
     plain = DistributedGPRegressor(**settings, aggregation=NPAE()).fit(X, y)
     np.testing.assert_allclose(ours.predict(X) - plain.predict(X), 10 * y.std(), rtol=0.2)
+
+
+def test_a_class_that_was_written_anew_is_another_class(data) -> None:
+    """In a notebook, the selector of the cell as it was before went on answering."""
+
+    def written(last: bool) -> type[Selector]:
+        class Mine(Selector):
+            def fit(self, experts: ExpertsView) -> Mine:
+                self.who_ = len(experts.centroids) - 1 if last else 0
+                return self
+
+            def select(self, X: np.ndarray, n_selected: int) -> np.ndarray:
+                return np.full((len(X), 1), self.who_)
+
+        return Mine
+
+    X, y = data
+    model = paper(selection=written(last=False)(), n_selected=1).fit(X, y)
+    assert (model.select(X) == 0).all()
+    assert (model.set_params(selection=written(last=True)()).select(X) == 4).all()
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"surprise": -0.5},
+        {"surprise": "x"},
+        {"scale": "x"},
+        {"scale": None},
+        {"nugget": 2.0},
+        {"nugget": "x"},
+    ],
+    ids=str,
+)
+def test_wrong_parameters_of_npae_are_named_whatever_held_out_rows_would_choose(data, wrong) -> None:
+    with pytest.raises(ValueError, match=f"{next(iter(wrong))} must be"):
+        paper(aggregation=NPAE(widen="auto", **wrong), n_selected="auto").fit(*data).predict(data[0])
 
 
 @pytest.mark.parametrize(

@@ -305,8 +305,10 @@ class Asking(Parameters):
 
 
 def _setting_key(setting: Any) -> Any:
-    """Something equal for equal settings: a name, or a class's name with a hash of its parameters."""
+    """Something equal for equal settings: a name, or a class with a hash of its parameters."""
     if hasattr(setting, "get_params"):
-        kind = type(setting)
-        return f"{kind.__module__}.{kind.__qualname__}", joblib.hash(setting.get_params())
+        kind: Any = type(setting)
+        if kind.__module__.partition(".")[0] in ("gpexperts", "sklearn"):
+            kind = f"{kind.__module__}.{kind.__qualname__}"  # which a file can hold
+        return kind, joblib.hash(setting.get_params())
     return setting

@@ -46,6 +46,8 @@ def check_target(path: str | os.PathLike[str]) -> Path:
         raise FileExistsError(f"{target} is a pipe or a device; give the name of a file.")
     if not target.parent.is_dir():
         raise FileNotFoundError(f"The folder {target.parent} does not exist; make it first.")
+    if not os.access(target.parent, os.W_OK | os.X_OK):
+        raise PermissionError(f"The folder {target.parent} does not let you write; choose another place.")
     return target
 
 

@@ -94,7 +94,8 @@ class Fitting(Asking):
         )
         return Streams(partition, training, communication, sample, calibration)
 
-    def _opened_checkpoint(self, X: np.ndarray, y: np.ndarray) -> Checkpoint | None:
+    def _opened_checkpoint(self, *data: Any) -> Checkpoint | None:
+        """The file of steps, if there is to be one; `data` is what tells one table from another."""
         if self.checkpoint is None:
             return None
         if not isinstance(self.random_state, (int, np.integer)):
@@ -104,11 +105,11 @@ class Fitting(Asking):
             )
         where = ("engine", "n_jobs", "verbose", "memory_budget", "checkpoint")
         settings = {
-            name: value if isinstance(value, np.ndarray) else repr(value)  # NumPy leaves out what is long
+            name: np.asarray(value) if name == "partition" and labels_are_given(value) else repr(value)
             for name, value in self.get_params().items()
             if name not in where
         }
-        return Checkpoint(self.checkpoint, joblib.hash((settings, X, y)))
+        return Checkpoint(self.checkpoint, joblib.hash((settings, *data)))
 
     def _fit_and_calibrate(self, X: np.ndarray, y: np.ndarray, streams: Streams) -> None:
         """Fit to most of the rows, and keep the others to ask how far the model is to be trusted."""

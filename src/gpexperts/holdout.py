@@ -9,13 +9,13 @@ that were held out.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from sklearn.base import clone
 
 from gpexperts.aggregation import NPAE, Aggregator
 from gpexperts.engines.base import Engine
@@ -67,11 +67,12 @@ class Rule(NamedTuple):
 
     def applied(self, aggregator: NPAE) -> NPAE:
         """NPAE, or what a user made of it, with the corrections of this rule."""
-        return clone(aggregator).set_params(
-            widen=self.widen,
-            scale=aggregator.scale * self.scale,
-            surprise=max(aggregator.surprise, self.surprise),
-        )
+        aggregator.check_parameters()
+        corrected = copy.copy(aggregator)  # no clone: what a user made of it may have another constructor
+        corrected.widen = self.widen
+        corrected.scale = aggregator.scale * self.scale
+        corrected.surprise = max(aggregator.surprise, self.surprise)
+        return corrected
 
 
 def learn_rule(

@@ -55,6 +55,8 @@ def check_memory(
     automatic = isinstance(memory_budget, str) and memory_budget == "auto"
     usable = usable_memory() if there is None else there
     limit = usable if automatic else bytes_of(memory_budget)
+    if there is not None:
+        limit = min(limit, there)
     for what, rows, matrices, follows_experts in (
         ("the factor of the largest expert", expert_rows, 1, True),
         ("training on the largest block of rows", block_rows, _TRAINING_MATRICES, full),
@@ -64,11 +66,13 @@ def check_memory(
             continue
         affordable = max(1, int(np.sqrt(limit / (_DOUBLE * matrices))))
         cure = f"Choose n_experts={-(-n // affordable)} or more" if follows_experts else "Choose"
-        given = f"memory_budget={memory_budget!r}"
-        if automatic:
+        given, remedy = f"memory_budget={memory_budget!r}", "a memory_budget of"
+        if limit == there:
+            given, remedy = f"the smallest worker has {readable_size(limit)}", "workers with"
+        elif automatic:
             given += f" is at most the {readable_size(limit)} there are"
         raise MemoryBudgetError(
             f"This fit cannot keep to its memory budget: {what} ({rows:,} rows) takes at least "
             f"{readable_size(needed)} ({needed:,} bytes); {given}. {cure}"
-            f"{', or' if follows_experts else ''} a memory_budget of at least {needed:,} bytes."
+            f"{', or' if follows_experts else ''} {remedy} at least {needed:,} bytes."
         )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 import time
+import weakref
 
 import joblib
 import numpy as np
@@ -129,25 +131,51 @@ def test_inside_another_worker_there_is_one(backend: str) -> None:
     assert counts == [1] * 4
 
 
-def test_ctrl_c_while_threads_work_lets_them_finish_what_they_are_at(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("one_has_ended", [False, True])
+def test_ctrl_c_while_threads_work_lets_them_finish_what_they_are_at(
+    monkeypatch: pytest.MonkeyPatch, one_has_ended: bool
+) -> None:
     """Now and then it left a lock of `concurrent.futures` locked: the call, and Python's end, hung."""
     waits, begun, done = [], [], []
     wait = threads._wait_for
 
-    def interrupted(at_work: list) -> None:
+    def interrupted(at_work: list, ended: list) -> None:
         waits.append(len(at_work))
         if len(waits) == 1:
+            if one_has_ended:  # and the interrupt comes just as its lock has been taken
+                wait(at_work[:1], ended)
             raise KeyboardInterrupt
-        wait(at_work)
+        wait(at_work, ended)
 
     def slow(item: int) -> None:
         begun.append(item)
-        time.sleep(0.05)
+        time.sleep(0.05 if item else 0.3)
         done.append(item)
 
     monkeypatch.setattr(threads, "_wait_for", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        ThreadEngine(2).map(slow, range(50))
+        ThreadEngine(2).map(slow, range(4 if one_has_ended else 50))
     assert waits == [2, 2]
     assert sorted(begun) == sorted(done)
     assert len(done) < 10
+
+
+def test_an_error_leaves_nothing_behind() -> None:
+    def failing(item: Thing) -> None:
+        raise ValueError(item.name)
+
+    things = [Thing("one"), Thing("two")]
+    watched = weakref.ref(things[0])
+    with pytest.raises(ValueError, match=r"one|two"):
+        ThreadEngine(2).map(failing, things)
+    gc.disable()
+    try:
+        del things
+        assert watched() is None
+    finally:
+        gc.enable()
+
+
+class Thing:
+    def __init__(self, name: str) -> None:
+        self.name = name

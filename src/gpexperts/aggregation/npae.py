@@ -72,18 +72,25 @@ class NPAE(Aggregator):
 
     @property
     def needs_surprise(self) -> bool:
-        return self.surprise > 0
+        return self.surprise != 0  # what is no number is refused by `combine`
 
-    def combine(self, moments: ExpertMoments) -> Prediction:
+    @property
+    def _widens(self) -> bool:
+        return not (self.widen is None or (isinstance(self.widen, str) and self.widen == "auto"))
+
+    def check_parameters(self) -> None:
+        """Refuse what cannot be computed with."""
         if not (_is_number(self.nugget) and 0.0 <= float(self.nugget) < 1.0):
             raise ValueError(f"nugget must be a number in [0, 1), got {self.nugget!r}.")
-        widens = not (self.widen is None or (isinstance(self.widen, str) and self.widen == "auto"))
-        if widens and not (_is_number(self.widen) and float(self.widen) > 0):  # type: ignore[arg-type]
+        if self._widens and not (_is_number(self.widen) and 0.0 < float(self.widen) < np.inf):  # type: ignore[arg-type]
             raise ValueError(f"widen must be None, 'auto' or a positive number, got {self.widen!r}.")
         if not (_is_number(self.scale) and 0.0 < float(self.scale) < np.inf):
             raise ValueError(f"scale must be a positive number, got {self.scale!r}.")
         if not (_is_number(self.surprise) and 0.0 <= float(self.surprise) <= 1.0):
             raise ValueError(f"surprise must be a number from 0 to 1, got {self.surprise!r}.")
+
+    def combine(self, moments: ExpertMoments) -> Prediction:
+        self.check_parameters()
         assert moments.covariance is not None
         prior = moments.prior_var[:, None]
         # R's diagonal, not s² − v_i: the difference has lost the digits of an expert who explains little.
@@ -97,10 +104,10 @@ class NPAE(Aggregator):
         var = moments.prior_var * np.clip(left, VARIANCE_FLOOR, 1.0)
         mean = weighted(moments, weight)
         prediction = Prediction(mean, var, weight, repaired=repaired)
-        if self.scale == 1.0 and not widens and not self.surprise:
+        if self.scale == 1.0 and not self._widens and not self.surprise:
             return prediction
         correction = np.full_like(mean, self.scale)
-        if widens:
+        if self._widens:
             correction *= self._widening(system, moments, speaks, mean, var)
         if self.surprise:
             correction *= _surprise(moments, weight) ** self.surprise

@@ -81,7 +81,6 @@ def fit_collection(model: DistributedGPRegressor, X: Any, y: Any, engine: DaskEn
     if comes_whole:
         model._fit_rows(X_sample, y_sample, streams)
         return
-    streams = streams._replace(checkpoint=model._opened_checkpoint(X_sample, y_sample))
     model.__dict__.pop("labels_", None)  # one label per row is too much for this process
     if labels_are_given(model.partition):
         raise ValueError(
@@ -90,6 +89,8 @@ def fit_collection(model: DistributedGPRegressor, X: Any, y: Any, engine: DaskEn
         )
     x_scale, _ = combined([of_x for of_x, _ in summaries])
     y_scale, constant = combined([of_y for _, of_y in summaries])
+    checkpoint = model._opened_checkpoint(X_sample, y_sample, lengths, x_scale, y_scale)
+    streams = streams._replace(checkpoint=checkpoint)
     model._set_scales(x_scale, y_scale, constant, y_scale.shift)
     Z, t = model._x_scale.transform(X_sample), model._y_scale.transform(y_sample)
 

@@ -102,7 +102,7 @@ def fit_private(model: DistributedGPRegressor, X: Any, y: Any, engine: DaskEngin
     model._set_scales(x_scale, y_scale, constant, y_scale.shift)
     model.__dict__.pop("labels_", None)
     streams = model._streams()
-    streams = streams._replace(checkpoint=model._opened_checkpoint(x_scale.shift[None], lengths[:, None]))
+    streams = streams._replace(checkpoint=model._opened_checkpoint(lengths, x_scale, y_scale))
 
     used = np.flatnonzero(lengths)
     scales = model._x_scale, model._y_scale
@@ -137,6 +137,7 @@ def fit_private(model: DistributedGPRegressor, X: Any, y: Any, engine: DaskEngin
     metas = engine.compute(_where_they_are(engine, "centroids of block", _meta, parts))
     of_parts, centroids = (list(column) for column in zip(*metas, strict=True))
     firsts = np.concatenate([[0], np.cumsum([len(s) for s in of_parts])])
+    model._check_memory(engine, n, int(max(s.max() for s in of_parts)))
     model._set_parts(np.concatenate(of_parts), np.concatenate(centroids))
     if covariance is None:
         lists = _where_they_are(

@@ -75,11 +75,13 @@ class ThreadEngine(Engine):
             except BaseException as error:
                 stop.append(error)
             finally:
+                ended.append(at_work)
                 at_work.release()
 
         # Bare threads and locks, which are written in C: what `threading` and `concurrent.futures` write in
         # Python can be left locked for ever by an interrupt that arrives as a lock is taken.
         threads: list[LockType] = []
+        ended: list[LockType] = []
         with blas_threads(1):
             try:
                 for _ in range(n_threads):
@@ -87,21 +89,25 @@ class ThreadEngine(Engine):
                     at_work.acquire()
                     start_new_thread(work, (at_work,))
                     threads.append(at_work)
-                _wait_for(threads)
+                _wait_for(threads, ended)
             except BaseException:
                 stop.append(None)
-                _wait_for(threads)  # the items in work are finished, no further one is begun
+                _wait_for(threads, ended)  # the items in work are finished, no further one is begun
                 raise
-        if stop and stop[0] is not None:
-            raise stop[0]
+        if stop and (error := stop[0]) is not None:
+            stop.clear()  # the error knows this frame: without it, neither waits for the garbage collector
+            try:
+                raise error
+            finally:
+                del error
         return results  # type: ignore[return-value]
 
 
-def _wait_for(threads: list[LockType]) -> None:
+def _wait_for(threads: list[LockType], ended: list[LockType]) -> None:
     """Wait until all have ended; what an interrupt cuts short can be called again."""
     for at_work in threads:
-        with at_work:
-            pass
+        if at_work not in ended:  # nor have we, interrupted, taken its lock already
+            at_work.acquire()
 
 
 def usable_workers(n_jobs: int | None) -> int:
