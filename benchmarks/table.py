@@ -103,7 +103,9 @@ def _peer(method: str, runs: list[Row]) -> list[str]:
 
 
 def _error(smse: float) -> str:
-    return f"{smse:.4f}" if smse >= 0.001 else f"{smse:.1g}"
+    if smse >= 0.001:
+        return f"{smse:.4f}"
+    return f"{smse:.0e}" if smse else "< 1e-05"  # results have five decimals
 
 
 def _absent(here: list[Row]) -> str:
@@ -158,7 +160,7 @@ def _draw_peers(results: list[Row]) -> None:
             if middle is not None:
                 size = 90 if method == OURS else 40
                 axis.scatter(_total(middle), middle["msll"], size, f"C{k}", markers[method], label=method)
-        axis.set(title=data, xscale="log", xlim=(0.5, 900), xlabel="fit + predict, seconds")
+        axis.set(title=data, xscale="log", xlim=(0.3, 900), xlabel="fit + predict, seconds")
         axis.grid(alpha=0.3)
     for axis in axes.flat[len(sets) :]:
         axis.set_axis_off()
@@ -418,8 +420,8 @@ def _shown(value: Any) -> str:
 
 
 def _measured(results: list[Row]) -> str:
-    dates, last = sorted({r["date"] for r in results}), results[-1]
+    dates, cores = sorted({r["date"] for r in results}), results[-1]["cores"]
     when = dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
     loads = [r["load"] for r in results if "load" in r]
     busy = f"; load average at the end of a run {min(loads):g} to {max(loads):g}" if loads else ""
-    return f"Measured {when} on {last['cores']} cores of {last['cpu']}{busy}."
+    return f"Measured {when} on {cores} cores of {' or '.join(_values(results, 'cpu'))}{busy}."
