@@ -115,7 +115,7 @@ def test_every_rule_and_selector_answers_as_on_this_machine(client, data, aggreg
     np.testing.assert_allclose(there.explain(X_new).weight, here.explain(X_new).weight, rtol=0, atol=1e-9)
 
 
-@pytest.mark.parametrize("calibrate", ["scale", "conformal"])
+@pytest.mark.parametrize("calibrate", [pytest.param("scale", marks=pytest.mark.slow), "conformal"])
 def test_calibrated_intervals_are_the_same_for_arrays_and_collections(client, data, calibrate) -> None:
     X, y, X_new = data
     here = fixed(calibrate=calibrate).fit(X, y).predict_interval(X_new)
@@ -271,7 +271,7 @@ def test_frames_whose_columns_dask_cuts_differently(client, data, tmp_path) -> N
 
 
 @pytest.mark.parametrize("aggregation", ["npae", "grbcm"])
-@pytest.mark.parametrize("partition", ["auto", "random"])
+@pytest.mark.parametrize("partition", ["auto", pytest.param("random", marks=pytest.mark.slow)])
 def test_shuffled_rows_make_a_good_model_with_lazy_predictions(
     client, data, small_samples, aggregation, partition
 ) -> None:
