@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Callable, Iterable
-from typing import Any
 
 import numpy as np
 
 import common
 import dask_engine
-
-Row = dict[str, Any]
+from pictures import draw_peers, draw_scale
+from summaries import OURS, Row, by_rows, latest, median, per_query, total, values
 
 INTRODUCTION = """# Benchmarks
 
@@ -36,7 +34,6 @@ everywhere but in coverage, which should be 0.95.
 | `python benchmarks/prediction_memory.py` | rise of peak memory for 1,000,000 queries |
 | `python benchmarks/cli_throughput.py` | what the command line adds to a prediction |
 """
-OURS = "gpexperts"
 NO_GP = "HistGradientBoosting"
 
 
@@ -55,7 +52,7 @@ def write() -> None:
 
 def peers(results: list[Row]) -> str:
     """A verdict for each data set, a picture, then all the numbers."""
-    _draw_peers(results)
+    draw_peers(results)
     parts = [
         "All methods see the same split and the same standardisation; their settings stand in `methods.py`. "
         "Ours: median of the seeds that were run; peers: seed 0. A run that takes longer than its limit is "
@@ -66,9 +63,9 @@ def peers(results: list[Row]) -> str:
         "![error and time of each method](peers.png)\n",
         _verdicts(results),
     ]
-    for data in _values(results, "data"):
+    for data in values(results, "data"):
         here = [r for r in results if r["data"] == data]
-        rows = [_peer(m, [r for r in here if r["method"] == m]) for m in _values(here, "method")]
+        rows = [_peer(m, [r for r in here if r["method"] == m]) for m in values(here, "method")]
         head = ["method", "SMSE", "MSLL", "coverage", "fit s", "predict s", "peak GB", "to the exact GP"]
         parts.append(f"\n### {data}\n\n{_table(head, rows)}{_absent(here)}")
     parts.append(
@@ -81,7 +78,7 @@ def peers(results: list[Row]) -> str:
 
 
 def _peer(method: str, runs: list[Row]) -> list[str]:
-    middle = _median(runs)
+    middle = median(runs)
     if middle is None:
         return [method, runs[0]["status"], "", "", "", "", "", ""]
     done = sum(r["status"] == "done" for r in runs)
@@ -111,65 +108,34 @@ def _error(smse: float) -> str:
 def _absent(here: list[Row]) -> str:
     from methods import METHODS
 
-    absent = [name for name in METHODS if name not in _values(here, "method")]
+    absent = [name for name in METHODS if name not in values(here, "method")]
     return f"\n\nNot run: {', '.join(absent)}." if absent else ""
 
 
 def _verdicts(results: list[Row]) -> str:
     rows = []
-    for data in _values(results, "data"):
+    for data in values(results, "data"):
         here = [r for r in results if r["data"] == data]
-        medians = {m: _median([r for r in here if r["method"] == m]) for m in _values(here, "method")}
+        medians = {m: median([r for r in here if r["method"] == m]) for m in values(here, "method")}
         ours = medians.get(OURS)
         rivals = {m: r for m, r in medians.items() if r is not None and not m.startswith(OURS) and m != NO_GP}
         if ours is None or not rivals:
             continue
         error, density = min(r["smse"] for r in rivals.values()), min(r["msll"] for r in rivals.values())
         near = {m: r for m, r in rivals.items() if r["smse"] <= 1.1 * error}
-        took, fastest = min((_total(r), m) for m, r in near.items())
+        took, fastest = min((total(r), m) for m, r in near.items())
         rows.append(
             [
                 data,
                 f"{_error(ours['smse'])} ({_error(error)})",
                 f"{ours['msll']:.3f} ({ours['msll'] - density:+.3f})",
                 f"{ours['coverage']:.3f}",
-                f"{_total(ours):.1f} s",
-                f"{fastest}: {took:.1f} s, {took / _total(ours):.1f} × ours",
+                f"{total(ours):.1f} s",
+                f"{fastest}: {took:.1f} s, {took / total(ours):.1f} × ours",
             ]
         )
     head = ["data", "our SMSE (the best GP peer's)", "our MSLL (less the best GP peer's)", "coverage"]
     return _table([*head, "fit + predict", "the rival"], rows)
-
-
-def _draw_peers(results: list[Row]) -> None:
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    from matplotlib import pyplot as plt
-
-    sets, methods = _values(results, "data"), _values(results, "method")
-    columns = min(4, len(sets))
-    figure, axes = plt.subplots(
-        -(-len(sets) // columns), columns, figsize=(3.4 * columns, 3.0 * -(-len(sets) // columns)),
-        squeeze=False, layout="constrained",
-    )  # fmt: skip
-    markers = dict(zip(methods, "o^sDdv<P*", strict=False))
-    for axis, data in zip(axes.flat, sets, strict=False):
-        for k, method in enumerate(methods):
-            middle = _median([r for r in results if r["data"] == data and r["method"] == method])
-            if middle is not None:
-                size = 90 if method == OURS else 40
-                axis.scatter(_total(middle), middle["msll"], size, f"C{k}", markers[method], label=method)
-        axis.set(title=data, xscale="log", xlim=(0.3, 900), xlabel="fit + predict, seconds")
-        axis.grid(alpha=0.3)
-    for axis in axes.flat[len(sets) :]:
-        axis.set_axis_off()
-    figure.supylabel("MSLL (lower is better)")
-    shown = [pair for axis in axes.flat for pair in zip(*axis.get_legend_handles_labels(), strict=True)]
-    by_label = {label: handle for handle, label in shown}
-    figure.legend(by_label.values(), by_label.keys(), loc="outside lower center", ncols=5)
-    figure.savefig(common.HERE / "peers.png", dpi=110)
-    plt.close(figure)
 
 
 # ------------------------------------------------------------------------------------------- the others
@@ -177,28 +143,28 @@ def _draw_peers(results: list[Row]) -> None:
 
 def scale(results: list[Row]) -> str:
     """Numbers, growth exponents and a picture."""
-    _draw_scale(results)
+    draw_scale(results)
     head = ["data", "rows", "experts", "K", "fit s", "first µs/query", "again µs/query"]
     head += ["1,000 alone, µs/query", "one for 29 rows, µs/query", "peak GB", "SMSE", "MSLL", "coverage"]
     done = sorted((r for r in results if r["status"] == "done"), key=lambda r: (r["data"], r["rows"]))
     rows = [
         [
             r["data"], f"{r['rows']:,}", f"{r['n_experts']:,}", str(r["n_selected"]), _seconds(r, "fit"),
-            *(f"{1e6 * _per_query(r, asked):.0f}" for asked in _ASKED),
+            *(f"{1e6 * per_query(r, asked):.0f}" for asked in _ASKED),
             f"{r['peak_gb']:.2f}", f"{r['smse']:.4f}", f"{r['msll']:.3f}", f"{r['coverage']:.3f}",
         ]
         for r in done
     ]  # fmt: skip
     growth = []
-    for data in _values(done, "data"):
-        here = [r for r in _by_rows(done, data) if r["rows"] >= 100_000]
+    for data in values(done, "data"):
+        here = [r for r in by_rows(done, data) if r["rows"] >= 100_000]
         if len(here) > 2:
             n = np.log([r["rows"] for r in here])
             fit, memory = (
                 np.polyfit(n, np.log([r[k] for r in here]), 1)[0] for k in ("fit_seconds", "peak_gb")
             )
             largest, at_1e5 = here[-1], here[0]
-            ratio = [_per_query(largest, asked) / _per_query(at_1e5, asked) for asked in _ASKED]
+            ratio = [per_query(largest, asked) / per_query(at_1e5, asked) for asked in _ASKED]
             growth.append(
                 f"- {data}, from 10⁵ rows on: fit grows as n^{fit:.2f}, peak memory as n^{memory:.2f}; "
                 f"a query at {largest['rows']:,} rows takes {ratio[0]:.2f} times as long as at "
@@ -213,40 +179,9 @@ _ASKED = ("predict", "again", "few", "in_proportion")
 """How queries were asked, in the order of the columns."""
 
 
-def _per_query(row: Row, asked: str) -> float:
-    """Seconds."""
-    n = row["queries" if asked in ("predict", "again") else asked]
-    return float(row[f"{asked}_seconds"] / n)
-
-
-def _draw_scale(results: list[Row]) -> None:
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    from matplotlib import pyplot as plt
-
-    done = [r for r in results if r["status"] == "done"]
-    figure, axes = plt.subplots(1, 3, figsize=(11, 3.3), layout="constrained")
-    shown: list[tuple[str, Callable[[Row], float]]] = [
-        ("fit, seconds", lambda r: r["fit_seconds"]),
-        ("per query, µs", lambda r: 1e6 * r["predict_seconds"] / r["queries"]),
-        ("peak memory, GB", lambda r: r["peak_gb"]),
-    ]
-    for axis, (title, value) in zip(axes, shown, strict=True):
-        for data in _values(done, "data"):
-            here = _by_rows(done, data)
-            axis.loglog([r["rows"] for r in here], [value(r) for r in here], "o-", label=data)
-        low, high = axis.get_ylim()
-        axis.set(title=title, xlabel="rows", ylim=(min(low, high / 30), 1.5 * high))
-        axis.grid(alpha=0.3)
-    axes[0].legend()
-    figure.savefig(common.HERE / "scale.png", dpi=110)
-    plt.close(figure)
-
-
 def selection(results: list[Row]) -> str:
     """One row per selector and K."""
-    parts, selections = _values(results, "parts"), _values(results, "selection")
+    parts, selections = values(results, "parts"), values(results, "selection")
     results = sorted(
         results,
         key=lambda r: (parts.index(r["parts"]), selections.index(r["selection"]), r["n_selected"]),
@@ -276,7 +211,7 @@ def training(results: list[Row]) -> str:
             _seconds(r[way], "fit"), f"{r[way]['smse']:.5f}", f"{r[way]['msll']:.3f}",
             f"{r[way]['coverage']:.3f}",
         ]
-        for r in _latest(results, "data") for way in ("auto", "full")
+        for r in latest(results, "data") for way in ("auto", "full")
     ]  # fmt: skip
     failed = [r for r in results if r["status"] != "done"]
     about = (
@@ -288,7 +223,7 @@ def training(results: list[Row]) -> str:
 
 def widening(results: list[Row]) -> str:
     """MSLL and coverage of each form."""
-    done = _latest(results, "data")
+    done = latest(results, "data")
     forms = list(done[0]["forms"])
     head = ["data", "experts", "chosen", *forms]
     rows = [
@@ -322,7 +257,7 @@ def folds(results: list[Row]) -> str:
         f"A tenth of the training rows is held out; no test row is read. {len(rows)} of "
         f"{len(CHOICES) * len(DATA)} combinations were run. Protein has rows with equal inputs. Most "
         "of these twins agree, which the model learns; where a held-out row's target is quite another than "
-        "its twin's, it errs by dozens of its standard deviations, and a few such rows decide the "
+        "its twin's, it errs by many of its standard deviations, and a few such rows decide the "
         "MSLL there.\n\n" + _table(head, rows)
     )
 
@@ -335,7 +270,7 @@ def precision(results: list[Row]) -> str:
             r["data"], r["kernel"], f"{r['mean_error']:.1e}", f"{r['std_error']:.1e}",
             f"{r['double_cpu']:.2f}", f"{r['single_cpu']:.2f}", f"{r['rank_share']:.2f}",
         ]
-        for r in _latest(results, "data")
+        for r in latest(results, "data")
     ]  # fmt: skip
     return (
         "Largest change of a prediction in units of the signal's standard deviation, time of predicting with "
@@ -386,37 +321,9 @@ def _table(head: list[str], rows: Iterable[list[str]]) -> str:
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
-def _values(results: list[Row], key: str) -> list[str]:
-    return list(dict.fromkeys(r[key] for r in results))
-
-
-def _latest(results: list[Row], key: str) -> list[Row]:
-    return list({r[key]: r for r in results if r["status"] == "done"}.values())
-
-
-def _by_rows(results: list[Row], data: str) -> list[Row]:
-    return sorted((r for r in results if r["data"] == data), key=lambda r: r["rows"])
-
-
-def _median(runs: list[Row]) -> Row | None:
-    done = [r for r in runs if r["status"] == "done"]
-    if not done:
-        return None
-    numbers = [k for k, v in done[0].items() if isinstance(v, float)]
-    return {k: statistics.median(r[k] for r in done) for k in numbers}
-
-
-def _total(row: Row) -> float:
-    return float(row["fit_seconds"] + row["predict_seconds"])
-
-
 def _seconds(row: Row, stage: str) -> str:
     clock, cpu = row[f"{stage}_seconds"], row[f"{stage}_cpu"]
     return f"{clock:.1f} / {cpu:.1f}" if clock >= 1 else f"{clock:.2f} / {cpu:.2f}"
-
-
-def _shown(value: Any) -> str:
-    return f"{value:,.3g}" if isinstance(value, float) else str(value)
 
 
 def _measured(results: list[Row]) -> str:
@@ -424,4 +331,4 @@ def _measured(results: list[Row]) -> str:
     when = dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
     loads = [r["load"] for r in results if "load" in r]
     busy = f"; load average at the end of a run {min(loads):g} to {max(loads):g}" if loads else ""
-    return f"Measured {when} on {cores} cores of {' or '.join(_values(results, 'cpu'))}{busy}."
+    return f"Measured {when} on {cores} cores of {' or '.join(values(results, 'cpu'))}{busy}."

@@ -11,7 +11,7 @@ import table
 @pytest.mark.parametrize(("title", "name", "section"), table.SECTIONS, ids=lambda value: str(value)[:20])
 def test_a_section_is_that_of_its_results(title: str, name: str, section, monkeypatch) -> None:
     """After a benchmark, or a change of this page, write it: `python benchmarks/peers.py --table`."""
-    for draw in ("_draw_peers", "_draw_scale"):
+    for draw in ("draw_peers", "draw_scale"):
         monkeypatch.setattr(table, draw, lambda results: None)
     page = (common.HERE / "README.md").read_text(encoding="utf-8")
     assert f"## {title}\n\n{section(common.rows(name))}\n" in page

@@ -34,7 +34,7 @@ from gpexperts.selection import (
     Selector,
 )
 from gpexperts.selection.base import checked_index
-from gpexperts.settings import checked_level, member, number_selected
+from gpexperts.settings import checked_level, is_auto, member, number_selected
 from gpexperts.standardize import Standardizer
 
 __all__ = ["Asking"]
@@ -204,7 +204,7 @@ class Asking(Parameters):
             return self._fitted_selector[1]
 
     def _new_selector(self) -> Selector:
-        if isinstance(self.selection, str) and self.selection == "auto":
+        if is_auto(self.selection):
             # Rows that may not leave their workers cannot be looked at from here.
             by_rows = self.share_inputs
             self.choices_["selection"] = (
@@ -266,7 +266,7 @@ class Asking(Parameters):
 
     def _n_selected_given(self) -> int | None:
         """K as the user chose it, checked; None for "auto"."""
-        if isinstance(self.n_selected, str) and self.n_selected == "auto":
+        if is_auto(self.n_selected):
             return None
         given = None
         if isinstance(self.n_experts, (int, np.integer)):

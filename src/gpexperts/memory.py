@@ -12,7 +12,7 @@ import numpy as np
 
 from gpexperts.exceptions import MemoryBudgetError
 from gpexperts.files import readable_size
-from gpexperts.settings import bytes_of, usable_memory
+from gpexperts.settings import bytes_of, is_auto, usable_memory
 
 __all__ = ["check_memory"]
 
@@ -52,7 +52,7 @@ def check_memory(
     ------
     MemoryBudgetError
     """
-    automatic = isinstance(memory_budget, str) and memory_budget == "auto"
+    automatic = is_auto(memory_budget)
     usable = usable_memory() if there is None else there
     limit = usable if automatic else bytes_of(memory_budget)
     if there is not None:

@@ -20,6 +20,8 @@ __all__ = [
     "bytes_of",
     "checked_level",
     "default_memory_budget",
+    "is_auto",
+    "is_number",
     "member",
     "number_of_experts",
     "number_selected",
@@ -28,6 +30,16 @@ __all__ = [
 ]
 
 Stage = TypeVar("Stage")
+
+
+def is_auto(value: Any) -> bool:
+    """Whether the choice is left to us; an array compared with a word would be an array."""
+    return isinstance(value, str) and value == "auto"
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value is a real number, NaN and infinity included."""
+    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def member(value: Any, named: Mapping[str, type[Stage]], base: Any, parameter: str) -> Stage:
@@ -95,7 +107,7 @@ def number_selected(n_selected: Any, n_experts: int, *, given: int | None) -> in
     """
     if isinstance(n_selected, str):
         raise ValueError(f"n_selected must be 'auto', a number or a ratio, got {n_selected!r}.")
-    if isinstance(n_selected, bool) or not isinstance(n_selected, Real):
+    if not is_number(n_selected):
         raise TypeError(f"n_selected must be 'auto', an int or a float, got {n_selected!r}.")
     if isinstance(n_selected, Integral):
         K = positive_int(n_selected, "n_selected")
@@ -124,7 +136,7 @@ def positive_int(value: Any, parameter: str, otherwise: str = "'auto'") -> int:
 
 def checked_level(level: Any) -> float:
     """Return the probability of an interval as a float strictly between 0 and 1."""
-    if isinstance(level, bool) or not isinstance(level, Real):
+    if not is_number(level):
         raise TypeError(f"level must be a number strictly between 0 and 1, got {level!r}.")
     if not 0.0 < float(level) < 1.0:
         raise ValueError(f"level must lie strictly between 0 and 1, got {level}.")
@@ -148,7 +160,7 @@ def bytes_of(value: Any) -> int:
             raise ValueError(
                 f"memory_budget={value!r} is not a size; write bytes, '4GiB', '500MB' or 'auto'."
             )
-    if isinstance(value, bool) or not isinstance(value, Real):
+    if not is_number(value):
         raise TypeError(f"memory_budget must be 'auto', bytes or a size like '4GiB', got {value!r}.")
     if not 1_000_000 <= float(value) < np.inf:
         raise ValueError(f"memory_budget={value} bytes is not a usable size; give at least '1MB'.")

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from numbers import Real
-from typing import Any
-
 import numpy as np
 
 from gpexperts.aggregation.base import Aggregator
 from gpexperts.moments import VARIANCE_FLOOR, ExpertMoments, Prediction, weighted
+from gpexperts.settings import is_auto, is_number
 
 __all__ = ["NPAE"]
 
@@ -76,17 +74,17 @@ class NPAE(Aggregator):
 
     @property
     def _widens(self) -> bool:
-        return not (self.widen is None or (isinstance(self.widen, str) and self.widen == "auto"))
+        return not (self.widen is None or is_auto(self.widen))
 
     def check_parameters(self) -> None:
         """Refuse what cannot be computed with."""
-        if not (_is_number(self.nugget) and 0.0 <= float(self.nugget) < 1.0):
+        if not (is_number(self.nugget) and 0.0 <= float(self.nugget) < 1.0):
             raise ValueError(f"nugget must be a number in [0, 1), got {self.nugget!r}.")
-        if self._widens and not (_is_number(self.widen) and 0.0 < float(self.widen) < np.inf):  # type: ignore[arg-type]
+        if self._widens and not (is_number(self.widen) and 0.0 < float(self.widen) < np.inf):  # type: ignore[arg-type]
             raise ValueError(f"widen must be None, 'auto' or a positive number, got {self.widen!r}.")
-        if not (_is_number(self.scale) and 0.0 < float(self.scale) < np.inf):
+        if not (is_number(self.scale) and 0.0 < float(self.scale) < np.inf):
             raise ValueError(f"scale must be a positive number, got {self.scale!r}.")
-        if not (_is_number(self.surprise) and 0.0 <= float(self.surprise) <= 1.0):
+        if not (is_number(self.surprise) and 0.0 <= float(self.surprise) <= 1.0):
             raise ValueError(f"surprise must be a number from 0 to 1, got {self.surprise!r}.")
 
     def combine(self, moments: ExpertMoments) -> Prediction:
@@ -159,10 +157,6 @@ class NPAE(Aggregator):
         nu = float(self.widen)  # type: ignore[arg-type]
         # Experts whose system is singular cannot be said to contradict each other.
         return np.where((freedom > 0) & np.isfinite(Q), (nu + Q) / (nu + freedom), 1.0)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def _surprise(moments: ExpertMoments, weight: np.ndarray) -> np.ndarray:

@@ -20,7 +20,7 @@ from gpexperts.experts.kernels import Covariance
 from gpexperts.experts.local import Experts, Sample
 from gpexperts.persistence.container import Streamed
 from gpexperts.selection.network import Summed
-from gpexperts.settings import bytes_of
+from gpexperts.settings import bytes_of, is_auto
 
 __all__ = ["Groups", "factor_budget"]
 
@@ -252,11 +252,12 @@ def factor_budget(engine: DaskEngine, memory_budget: Any, n_groups: int) -> int:
         Of all workers together.
     """
     memory = engine.worker_memory
-    share = None if memory is None else int(FACTOR_SHARE * memory)
-    automatic = isinstance(memory_budget, str) and memory_budget == "auto"
-    per_worker = share if automatic and share is not None else bytes_of(memory_budget)
-    if share is not None:
-        per_worker = min(per_worker, share)
+    if memory is None:
+        per_worker = bytes_of(memory_budget)
+    else:
+        per_worker = int(FACTOR_SHARE * memory)
+        if not is_auto(memory_budget):
+            per_worker = min(per_worker, bytes_of(memory_budget))
     groups_per_worker = -(-n_groups // max(1, len(engine.client.nthreads())))
     return max(1, per_worker // groups_per_worker)
 

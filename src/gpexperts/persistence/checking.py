@@ -28,13 +28,13 @@ from gpexperts.persistence.kinds import (
     check_kinds,
     instance,
     keyed,
-    number,
     pair_of,
     require,
     whole,
 )
 from gpexperts.persistence.selectors import check_selection
 from gpexperts.selection import Selector
+from gpexperts.settings import is_number
 from gpexperts.standardize import Standardizer
 from gpexperts.tables.schema import Column, TableSchema
 
@@ -71,7 +71,7 @@ FITTED: dict[str, Kind] = {
     "n_experts_": whole(1),
     "centroids_": array,
     "kernel_": instance(Kernel),
-    "log_marginal_likelihood_value_": number,
+    "log_marginal_likelihood_value_": is_number,
     "trace_": lambda v: isinstance(v, list) and len(v) > 0 and all(isinstance(row, TraceRow) for row in v),
     "choices_": lambda v: isinstance(v, dict) and all(isinstance(name, str) for name in v),
     "repairs_": lambda v: isinstance(v, dict) and whole(0)(v.get("queries_mended")),
@@ -95,10 +95,10 @@ FITTED: dict[str, Kind] = {
 
 _RULES: dict[type, dict[str, Kind]] = {
     NPAE: {
-        "nugget": lambda v: number(v) and 0.0 <= v < 1.0,
-        "widen": lambda v: v in (None, "auto") or (number(v) and 0.0 < v < np.inf),
-        "scale": lambda v: number(v) and 0.0 < v < np.inf,
-        "surprise": lambda v: number(v) and 0.0 <= v <= 1.0,
+        "nugget": lambda v: is_number(v) and 0.0 <= v < 1.0,
+        "widen": lambda v: v in (None, "auto") or (is_number(v) and 0.0 < v < np.inf),
+        "scale": lambda v: is_number(v) and 0.0 < v < np.inf,
+        "surprise": lambda v: is_number(v) and 0.0 <= v <= 1.0,
     },
     GRBCM: {"communication_size": lambda v: v is None or whole(1)(v)},
 }
@@ -111,7 +111,7 @@ _EXPERTS: dict[str, Kind] = {
     "covariance": instance(Covariance),
     "shared": lambda v: v is None or (pair_of(np.ndarray)(v) and all(array(a, (None, None)) for a in v)),
     "factor_budget": whole(0),
-    "jitter": lambda v: isinstance(v, dict) and all(map(number, [*v.keys(), *v.values()])),
+    "jitter": lambda v: isinstance(v, dict) and all(map(is_number, [*v.keys(), *v.values()])),
 }
 
 
@@ -231,7 +231,7 @@ def _check_table(model: Any) -> None:
         and isinstance(table.columns, list)
         and all(isinstance(v, str) for v in (table.target, table.source, table.sha256))
         and all(map(whole(0), (table.n_rows, table.n_dropped)))
-        and all(map(number, (table.target_low, table.target_high)))
+        and all(map(is_number, (table.target_low, table.target_high)))
         and isinstance(table.config, dict)
         and all(map(_is_column, table.columns))
         and len(table.feature_names) == d
@@ -245,5 +245,5 @@ def _is_column(column: Any) -> bool:
         and isinstance(column.name, str)
         and isinstance(column.categories, list)
         and all(isinstance(value, str) for value in column.categories)
-        and (column.kind == "categories" or (column.kind in ("number", "boolean") and number(column.low)))
+        and (column.kind == "categories" or (column.kind in ("number", "boolean") and is_number(column.low)))
     )

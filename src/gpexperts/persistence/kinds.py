@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from numbers import Real
 from typing import Any
 
 import numpy as np
 
 from gpexperts.exceptions import CorruptModelError
 
-__all__ = ["Kind", "array", "check_kinds", "instance", "keyed", "number", "pair_of", "require", "whole"]
+__all__ = ["Kind", "array", "check_kinds", "instance", "keyed", "pair_of", "require", "whole"]
 
 Kind = Callable[[Any], bool]
-
-
-def number(value: Any) -> bool:
-    """Whether a value is a real number, NaN and infinity included."""
-    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def whole(low: int, high: int = 2**62) -> Kind:

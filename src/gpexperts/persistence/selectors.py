@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.neural_network import MLPClassifier
 
-from gpexperts.persistence.kinds import Kind, array, check_kinds, instance, number, require, whole
+from gpexperts.persistence.kinds import Kind, array, check_kinds, instance, require, whole
 from gpexperts.selection import (
     AllSelector,
     ClassifierSelector,
@@ -18,6 +18,7 @@ from gpexperts.selection import (
 )
 from gpexperts.selection.base import checked_index
 from gpexperts.selection.nearest import MAX_POWER, METRICS
+from gpexperts.settings import is_number
 
 __all__ = ["check_selection"]
 
@@ -34,12 +35,12 @@ def check_selection(model: Any) -> None:
         _, rule = model._learned_rule
         require(
             whole(1, M)(rule.n_selected)
-            and number(rule.prune)
+            and is_number(rule.prune)
             and 0.0 <= rule.prune <= 1.0
-            and (rule.widen is None or (number(rule.widen) and 0.0 < rule.widen < np.inf))
-            and number(rule.scale)
+            and (rule.widen is None or (is_number(rule.widen) and 0.0 < rule.widen < np.inf))
+            and is_number(rule.scale)
             and 0.0 < rule.scale < np.inf
-            and number(rule.surprise)
+            and is_number(rule.surprise)
             and 0.0 <= rule.surprise <= 1.0,
             "the rule of how many experts are asked is none",
         )
@@ -111,14 +112,14 @@ def _network_fits(network: Any, n_classes: int, d: int) -> bool:
 
 _SELECTOR_SETTINGS: dict[str, Kind] = {
     "metric": lambda v: v in METRICS,
-    "p": lambda v: number(v) and (1.0 <= v <= MAX_POWER or v == np.inf),
-    "penalty": lambda v: number(v) and 0.0 < v < np.inf,
+    "p": lambda v: is_number(v) and (1.0 <= v <= MAX_POWER or v == np.inf),
+    "penalty": lambda v: is_number(v) and 0.0 < v < np.inf,
     "sample_size": whole(1),
     "max_iter": whole(1),
     "hidden_units": lambda v: all(map(whole(1, 100_000), v if isinstance(v, (list, tuple)) else [v])),
     "output": lambda v: v in ("softmax", "sigmoid"),
     "batch_size": lambda v: v == "auto" or whole(1)(v),
-    "learning_rate": lambda v: number(v) and 0.0 < v < np.inf,
+    "learning_rate": lambda v: is_number(v) and 0.0 < v < np.inf,
     "max_rows": whole(1),
     "n_candidates": whole(1),
     "estimator": instance(MLPClassifier),
