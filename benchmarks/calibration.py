@@ -161,8 +161,8 @@ def run_prior(designs: int, draws: int) -> None:
 
 def one_real(data: str, calibrate: str | None, seed: int) -> None:
     """Fit the defaults to a data set, score the intervals of its test rows, print a line of JSON."""
-    from gpexperts.datasets import split
     from gpexperts.metrics import smse
+    from gpexperts.paper.datasets import split
 
     X, y, X_test, y_test = split(data, seed)
     model = DistributedGPRegressor(calibrate=calibrate, random_state=seed).fit(X, y)

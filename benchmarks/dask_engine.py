@@ -41,7 +41,7 @@ def write_tables(folder: Path, n_rows: int) -> None:
     """Write the training rows as a folder of Parquet files, and the queries beside it."""
     import pandas as pd
 
-    from gpexperts.datasets import load
+    from gpexperts.paper.datasets import load
 
     arrays = load("flights3m")
     order = np.random.default_rng(0).permutation(len(arrays["y"]))

@@ -16,8 +16,8 @@ from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 import common
 from gpexperts.engines import ThreadEngine
 from gpexperts.experts import Block, Experts, covariance_of
-from gpexperts.experts.lapack import cholesky_in_place
-from gpexperts.experts.training import log_marginal_likelihood
+from gpexperts.linalg.lapack import cholesky_in_place
+from gpexperts.training.likelihood import log_marginal_likelihood
 
 
 def seconds(action: Callable[[], object], repeats: int = 3) -> float:

@@ -42,7 +42,7 @@ def _no_surprise() -> dict[str, Any]:
 
 
 def _likelihood_alone() -> dict[str, Any]:
-    from gpexperts.experts.staged import Evidence
+    from gpexperts.training.schedule import Evidence
 
     Evidence.score = property(lambda evidence: evidence.log_likelihood)
     return {}
@@ -63,8 +63,8 @@ CHOICES: dict[str, Callable[[], dict[str, Any]]] = {
 def one(data: str, choice: str) -> None:
     """Fit to nine tenths of the training part and score the last one; print a line of JSON."""
     from gpexperts import DistributedGPRegressor
-    from gpexperts.datasets import split
     from gpexperts.metrics import coverage, msll, smse
+    from gpexperts.paper.datasets import split
 
     X, y, _, _ = split(data)
     order = np.random.default_rng(1).permutation(len(X))

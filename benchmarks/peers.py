@@ -28,8 +28,8 @@ DATA = ("concrete", "airfoil", "parkinsons", "pumadyn32nm", "pol", "protein", "s
 
 def load(name: str) -> tuple[np.ndarray, ...]:
     """X_train, y_train, X_test, y_test."""
-    from gpexperts.datasets import load as load_arrays
-    from gpexperts.datasets import split
+    from gpexperts.paper.datasets import load as load_arrays
+    from gpexperts.paper.datasets import split
 
     if name != "flights200k":
         return tuple(split(name))
@@ -43,7 +43,7 @@ def load(name: str) -> tuple[np.ndarray, ...]:
 def one(data: str, method: str, seed: int) -> None:
     """Fit, predict, score; print a line of JSON."""
     from gpexperts.metrics import coverage, msll, smse
-    from gpexperts.standardize import Standardizer
+    from gpexperts.scaling import Standardizer
     from methods import METHODS
 
     X, y, X_test, y_test = load(data)

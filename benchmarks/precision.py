@@ -53,7 +53,7 @@ def in_single_precision() -> Iterator[None]:
 def one(data: str) -> None:
     """Fit once, predict in both precisions, look at some blocks; print a line of JSON."""
     from gpexperts import DistributedGPRegressor
-    from gpexperts.datasets import split
+    from gpexperts.paper.datasets import split
 
     X, y, X_test, _ = split(data)
     size = min(400, len(X) // 6)  # at least six experts, also where the default is the exact GP

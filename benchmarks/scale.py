@@ -35,7 +35,7 @@ def load(name: str, rows: int) -> tuple[np.ndarray, ...]:
         f = np.sin(3 * X[:, 0]) * np.cos(2 * X[:, 1]) + X[:, 2] * X[:, 3] + np.exp(-4 * X[:, 4] ** 2)
         y = f + 0.3 * X[:, 5] + 0.1 * rng.standard_normal(len(X))
         return X[:rows], y[:rows], X[rows:], y[rows:]
-    from gpexperts.datasets import load as load_arrays
+    from gpexperts.paper.datasets import load as load_arrays
 
     arrays = load_arrays("flights3m")
     order = rng.permutation(len(arrays["y"]))

@@ -29,8 +29,8 @@ def main() -> None:
     args = parser.parse_args()
 
     from gpexperts import DistributedGPRegressor
-    from gpexperts.datasets import split
     from gpexperts.metrics import coverage, msll, smse
+    from gpexperts.paper.datasets import split
 
     X, y, X_test, y_test = split("protein")
     X_test, y_test = X_test[: args.queries], y_test[: args.queries]

@@ -19,8 +19,8 @@ DATA = ("parkinsons", "pumadyn32nm", "pol", "protein", "sarcos")
 def one(data: str) -> None:
     """Train both ways; print a line of JSON for each."""
     from gpexperts import DistributedGPRegressor
-    from gpexperts.datasets import split
     from gpexperts.metrics import coverage, msll, smse
+    from gpexperts.paper.datasets import split
 
     X, y, X_test, y_test = split(data)
     automatic = DistributedGPRegressor(expert_size=400, random_state=0)

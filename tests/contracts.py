@@ -14,7 +14,7 @@ from sklearn.base import clone
 
 from gpexperts.aggregation import Aggregator
 from gpexperts.engines import Engine
-from gpexperts.moments import ExpertMoments
+from gpexperts.experts.moments import ExpertMoments
 from gpexperts.partition import Partitioner
 from gpexperts.selection import ExpertsView, Selector
 

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from gpexperts import DistributedGPRegressor
-from gpexperts.datasets import split
 from gpexperts.metrics import msll, smse
+from gpexperts.paper.datasets import split
 
 pytestmark = [
     pytest.mark.data,

@@ -15,7 +15,7 @@ from gpexperts import DistributedGPRegressor, asking, parameters
 from gpexperts.aggregation import AGGREGATORS, NPAE, RBCM
 from gpexperts.engines import ThreadEngine
 from gpexperts.exceptions import RefitRequiredError
-from gpexperts.moments import ExpertMoments, Prediction
+from gpexperts.experts.moments import ExpertMoments, Prediction
 from gpexperts.selection import SELECTORS, ExpertsView, GGMSelector, KNNSelector, Selector
 from gpexperts.settings import bytes_of, number_of_experts, number_selected
 from tests.problems import Problem, fixed_model, random_problem

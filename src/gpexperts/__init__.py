@@ -16,7 +16,7 @@ from gpexperts.explanation import Explanation
 from gpexperts.regressor import DistributedGPRegressor
 
 if TYPE_CHECKING:
-    from gpexperts.persistence import load
+    from gpexperts.io import load
 
 __version__ = "0.1.0"
 
@@ -26,7 +26,7 @@ __all__ = ["DistributedGPRegressor", "Explanation", "__version__", "load"]
 def __getattr__(name: str) -> Any:
     # Everything that a model file may hold is imported before one is read, not with this package.
     if name == "load":
-        from gpexperts.persistence import load
+        from gpexperts.io import load
 
         return load
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

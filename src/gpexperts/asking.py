@@ -16,15 +16,14 @@ from gpexperts.calibration import Calibration
 from gpexperts.engines import Engine, ThreadEngine
 from gpexperts.engines.dask import DaskEngine
 from gpexperts.exceptions import RefitRequiredError
+from gpexperts.experts.gather import gather_moments, predict_in_batches
 from gpexperts.experts.local import Experts
-from gpexperts.experts.training import warn_of_jitter
-from gpexperts.holdout import Rule, learn_rule
+from gpexperts.experts.moments import ExpertMoments, Prediction
 from gpexperts.metrics import gaussian_width
-from gpexperts.moments import ExpertMoments, Prediction
 from gpexperts.parameters import Parameters
-from gpexperts.partition.deal import labels_are_given
-from gpexperts.prediction import gather_moments, predict_in_batches
+from gpexperts.partition.assign import labels_are_given
 from gpexperts.progress import listeners
+from gpexperts.scaling import Standardizer
 from gpexperts.selection import (
     SELECTORS,
     ClassifierSelector,
@@ -35,7 +34,8 @@ from gpexperts.selection import (
 )
 from gpexperts.selection.base import checked_index
 from gpexperts.settings import checked_level, is_auto, member, number_selected
-from gpexperts.standardize import Standardizer
+from gpexperts.training.likelihood import warn_of_jitter
+from gpexperts.tuning import Rule, learn_rule
 
 __all__ = ["Asking"]
 

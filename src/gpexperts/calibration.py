@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpexperts.exceptions import TooFewRowsError
-from gpexperts.partition.deal import labels_per_row
+from gpexperts.partition.assign import labels_per_row
 
 __all__ = ["HELD_OUT", "METHODS", "Calibration", "draw_held_out", "kept_labels"]
 

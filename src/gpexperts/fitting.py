@@ -21,21 +21,21 @@ from gpexperts.calibration import HELD_OUT, draw_held_out, kept_labels
 from gpexperts.engines import Engine, Held
 from gpexperts.engines.traffic import Travelled
 from gpexperts.exceptions import ConstantTargetWarning
-from gpexperts.experts.blocks import BlockDrawer, sample_blocks
 from gpexperts.experts.checkpoint import Checkpoint
-from gpexperts.experts.kernels import Covariance, candidate_kernels, covariance_of
 from gpexperts.experts.local import Experts
-from gpexperts.experts.staged import largest_block, train_in_stages
-from gpexperts.experts.training import Block, TraceRow, maximise_likelihood, warn_of_bounds, warn_of_jitter
-from gpexperts.holdout import Rule
+from gpexperts.kernels.named import Covariance, candidate_kernels, covariance_of
 from gpexperts.memory import check_memory
 from gpexperts.partition import PARTITIONERS, Partitioner
+from gpexperts.partition.assign import deal_rows, labels_are_given, least_rows
 from gpexperts.partition.base import centroids_of
-from gpexperts.partition.deal import deal_rows, labels_are_given, least_rows
 from gpexperts.progress import listeners
+from gpexperts.scaling import Standardizer, check_magnitudes
 from gpexperts.selection import Selector
 from gpexperts.settings import member
-from gpexperts.standardize import Standardizer, check_magnitudes
+from gpexperts.training.blocks import BlockDrawer, sample_blocks
+from gpexperts.training.likelihood import Block, TraceRow, maximise_likelihood, warn_of_bounds, warn_of_jitter
+from gpexperts.training.schedule import largest_block, train_in_stages
+from gpexperts.tuning import Rule
 
 __all__ = ["Fitting", "Streams"]
 

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from gpexperts.experts.kernels import hyperparameter_names
-from gpexperts.experts.training import TraceRow
+from gpexperts.kernels.named import hyperparameter_names
+from gpexperts.training.likelihood import TraceRow
 
 __all__ = [
     "Hyperparameter",

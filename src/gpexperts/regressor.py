@@ -328,7 +328,7 @@ class DistributedGPRegressor(CallbackSupport, MultiOutputMixin, RegressorMixin, 
         UnsavableModelError
             If a part of the model is not one of this library's, by name; skops saves such models.
         """
-        from gpexperts.persistence import save
+        from gpexperts.io import save
 
         return save(self, path, include_factors=include_factors)
 

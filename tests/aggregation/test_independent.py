@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpexperts.aggregation import AGGREGATORS, BCM, RBCM, GPoE, PoE
-from gpexperts.moments import ExpertMoments
+from gpexperts.experts.moments import ExpertMoments
 from tests.contracts import random_moments
 
 

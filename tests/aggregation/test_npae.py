@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpexperts.aggregation import NPAE
-from gpexperts.moments import ExpertMoments
+from gpexperts.experts.moments import ExpertMoments
 from tests.contracts import random_moments, rows_of
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from gpexperts.aggregation import NPAE
-from gpexperts.moments import ExpertMoments
+from gpexperts.experts.moments import ExpertMoments
 
 
 def moments_from_the_model(n: int, K: int, seed: int) -> ExpertMoments:

@@ -11,8 +11,8 @@ import pytest
 from gpexperts.cluster import neighbourhoods
 from gpexperts.cluster.neighbourhoods import Neighbourhoods
 from gpexperts.engines.dask import DaskEngine
-from gpexperts.experts.blocks import sample_blocks
-from gpexperts.standardize import Standardizer
+from gpexperts.scaling import Standardizer
+from gpexperts.training.blocks import sample_blocks
 
 
 @pytest.fixture(scope="module")

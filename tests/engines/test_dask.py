@@ -38,9 +38,9 @@ from gpexperts.engines.clients import is_collection
 from gpexperts.engines.dask import DaskEngine, engine_for
 from gpexperts.exceptions import ClusterError, MemoryBudgetError, RefitRequiredError
 from gpexperts.experts import staged
-from gpexperts.experts.training import maximise_likelihood
 from gpexperts.selection import SELECTORS, DNNSelector
 from gpexperts.selection.network import trained_network
+from gpexperts.training.likelihood import maximise_likelihood
 
 LIMIT = 120
 """Seconds that any of these tests may take, however busy the machine."""

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from sklearn.base import BaseEstimator
 
-from gpexperts.moments import ExpertMoments, Prediction
+from gpexperts.experts.moments import ExpertMoments, Prediction
 
 __all__ = ["Aggregator"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gpexperts.aggregation.base import Aggregator
-from gpexperts.moments import ExpertMoments, Prediction, weighted
+from gpexperts.experts.moments import ExpertMoments, Prediction, weighted
 
 __all__ = ["GRBCM"]
 

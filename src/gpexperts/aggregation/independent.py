@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from gpexperts.aggregation.base import Aggregator
-from gpexperts.moments import ExpertMoments, Prediction, weighted
+from gpexperts.experts.moments import ExpertMoments, Prediction, weighted
 
 __all__ = ["BCM", "RBCM", "GPoE", "PoE"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gpexperts.aggregation.base import Aggregator
-from gpexperts.moments import VARIANCE_FLOOR, ExpertMoments, Prediction, weighted
+from gpexperts.experts.moments import VARIANCE_FLOOR, ExpertMoments, Prediction, weighted
 from gpexperts.settings import is_auto, is_number
 
 __all__ = ["NPAE"]

@@ -10,9 +10,9 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColumn, TransferSpeedColumn
 from rich.table import Table
 
-from gpexperts.datasets.base import DATASETS, DataSetMissingError, cache_folder, find, load
-from gpexperts.datasets.download import sha256_of
 from gpexperts.files import readable_size
+from gpexperts.paper.datasets.base import DATASETS, DataSetMissingError, cache_folder, find, load
+from gpexperts.paper.datasets.download import sha256_of
 
 __all__ = ["datasets"]
 

@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from gpexperts.demo import compare, draw
+from gpexperts.paper.demo import compare, draw
 
 __all__ = ["demo"]
 

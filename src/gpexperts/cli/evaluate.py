@@ -44,7 +44,7 @@ def evaluate(
     """
     from gpexperts.evaluation import score
     from gpexperts.inspection import training_targets
-    from gpexperts.persistence import load
+    from gpexperts.io import load
     from gpexperts.tables.reading import open_table
     from gpexperts.tables.rows import predict_rows, target_column
 

@@ -34,7 +34,7 @@ def _facts(path: Path) -> dict[str, Any]:
     import numpy as np
 
     from gpexperts import inspection
-    from gpexperts.persistence import container, load
+    from gpexperts.io import container, load
 
     model = load(path)
     table = getattr(model, "table_", None)

@@ -38,7 +38,7 @@ def predict(
 
     gpexperts predict houses.gpx new_houses.csv --keep id -o predictions.csv
     """
-    from gpexperts.persistence import load
+    from gpexperts.io import load
     from gpexperts.tables.reading import open_table
     from gpexperts.tables.rows import predict_table
     from gpexperts.tables.writing import writing

@@ -34,7 +34,7 @@ def report(
     gpexperts report houses.gpx test_houses.csv -o report.html
     """
     from gpexperts.files import readable_size
-    from gpexperts.persistence import load
+    from gpexperts.io import load
     from gpexperts.report import write_report
     from gpexperts.report.content import Observed
     from gpexperts.tables.reading import open_table

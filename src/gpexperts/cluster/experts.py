@@ -20,7 +20,7 @@ from gpexperts.cluster import tasks
 from gpexperts.cluster.groups import Groups
 from gpexperts.engines import traffic
 from gpexperts.exceptions import ClusterError
-from gpexperts.moments import ExpertMoments
+from gpexperts.experts.moments import ExpertMoments
 
 __all__ = ["ClusterExperts"]
 
@@ -39,7 +39,7 @@ class ClusterExperts(Groups):
         variance: bool = True,
         surprise: bool = False,
     ) -> ExpertMoments:
-        """As :func:`gpexperts.prediction.gather_moments`, on the cluster."""
+        """As :func:`gpexperts.experts.gather.gather_moments`, on the cluster."""
         queries = self.engine.task("queries", _both, X, index)
         X_there, index_there = (self.engine.task("queries", _item, queries, k) for k in (0, 1))
         graph = self.graph(
@@ -112,7 +112,7 @@ class ClusterExperts(Groups):
         pairs : set of (int, int) or None
             Groups (g, h), g ≤ h, of which experts may be asked together; None where R is not wanted.
         communication, prune, variance, surprise
-            As in :func:`gpexperts.prediction.gather_moments`.
+            As in :func:`gpexperts.experts.gather.gather_moments`.
         """
         if pairs is not None:
             self._check_rows_may_leave()

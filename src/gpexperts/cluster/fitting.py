@@ -28,13 +28,13 @@ from gpexperts.cluster.shuffle import (
 )
 from gpexperts.engines import traffic
 from gpexperts.engines.dask import DaskEngine, HeldOnCluster
-from gpexperts.experts.blocks import BlockDrawer, sample_blocks
-from gpexperts.experts.kernels import candidate_kernels
 from gpexperts.experts.local import Sample
-from gpexperts.experts.training import Block as TrainingBlock
-from gpexperts.partition.deal import communication_size, labels_are_given
+from gpexperts.kernels.named import candidate_kernels
+from gpexperts.partition.assign import communication_size, labels_are_given
 from gpexperts.progress import listeners
 from gpexperts.settings import automatic_n_experts, member, number_of_experts
+from gpexperts.training.blocks import BlockDrawer, sample_blocks
+from gpexperts.training.likelihood import Block as TrainingBlock
 
 if TYPE_CHECKING:
     from gpexperts.regressor import DistributedGPRegressor

@@ -16,9 +16,9 @@ import numpy as np
 from gpexperts.engines.dask import DaskEngine
 from gpexperts.engines.traffic import Travelled
 from gpexperts.exceptions import ClusterError
-from gpexperts.experts.kernels import Covariance
 from gpexperts.experts.local import Experts, Sample
-from gpexperts.persistence.container import Streamed
+from gpexperts.io.container import Streamed
+from gpexperts.kernels.named import Covariance
 from gpexperts.selection.network import Summed
 from gpexperts.settings import bytes_of, is_auto
 

@@ -10,7 +10,7 @@ from sklearn.utils import check_array
 
 from gpexperts.engines.clients import is_collection
 from gpexperts.engines.dask import DaskEngine
-from gpexperts.standardize import Standardizer, is_rounding
+from gpexperts.scaling import Standardizer, is_rounding
 
 __all__ = [
     "Block",

@@ -20,9 +20,9 @@ from scipy.spatial import cKDTree
 from gpexperts.cluster.inputs import Block
 from gpexperts.engines import traffic
 from gpexperts.engines.dask import DaskEngine
-from gpexperts.experts.blocks import regions, sample_blocks
-from gpexperts.experts.training import Block as TrainingBlock
-from gpexperts.standardize import Standardizer
+from gpexperts.scaling import Standardizer
+from gpexperts.training.blocks import regions, sample_blocks
+from gpexperts.training.likelihood import Block as TrainingBlock
 
 __all__ = ["Neighbourhoods"]
 
@@ -56,7 +56,7 @@ class _Nearest(NamedTuple):
 
 
 class Neighbourhoods:
-    """Draws blocks from rows on a cluster; called as :func:`gpexperts.experts.blocks.sample_blocks`.
+    """Draws blocks from rows on a cluster; called as :func:`gpexperts.training.blocks.sample_blocks`.
 
     Parameters
     ----------

@@ -10,8 +10,8 @@ from gpexperts.aggregation import Aggregator
 from gpexperts.cluster.experts import ClusterExperts
 from gpexperts.cluster.inputs import checked_block, lazy_blocks
 from gpexperts.cluster.tasks import Gathered
+from gpexperts.scaling import Standardizer
 from gpexperts.selection.base import Selector, checked_index
-from gpexperts.standardize import Standardizer
 
 if TYPE_CHECKING:
     from gpexperts.regressor import DistributedGPRegressor

@@ -21,18 +21,18 @@ from gpexperts.cluster.inputs import Block, Sealed, checked_rows, combined, pair
 from gpexperts.cluster.shuffle import Parts, apportioned, cut_group, parts_meta, training_blocks
 from gpexperts.engines.dask import DaskEngine, HeldOnCluster
 from gpexperts.exceptions import ClusterError
-from gpexperts.experts.blocks import sample_blocks
-from gpexperts.experts.kernels import Covariance, candidate_kernels, covariance_of
 from gpexperts.experts.local import Experts, Sample
-from gpexperts.experts.staged import CHOICE_BLOCKS
-from gpexperts.experts.training import Block as TrainingBlock
-from gpexperts.experts.training import maximise_likelihood
+from gpexperts.kernels.named import Covariance, candidate_kernels, covariance_of
 from gpexperts.partition import Partitioner
-from gpexperts.partition.deal import labels_are_given
+from gpexperts.partition.assign import labels_are_given
 from gpexperts.progress import listeners
+from gpexperts.scaling import Standardizer
 from gpexperts.selection import AllSelector, DNNSelector, KNNSelector
 from gpexperts.settings import automatic_n_experts, member, number_of_experts
-from gpexperts.standardize import Standardizer
+from gpexperts.training.blocks import sample_blocks
+from gpexperts.training.likelihood import Block as TrainingBlock
+from gpexperts.training.likelihood import maximise_likelihood
+from gpexperts.training.schedule import CHOICE_BLOCKS
 
 if TYPE_CHECKING:
     from gpexperts.regressor import DistributedGPRegressor

@@ -16,13 +16,13 @@ from scipy.spatial import cKDTree
 
 from gpexperts.cluster.inputs import Block, chosen_rows
 from gpexperts.engines.dask import DaskEngine
-from gpexperts.experts.kernels import Covariance
 from gpexperts.experts.local import Experts, Sample
-from gpexperts.experts.training import Block as TrainingBlock
+from gpexperts.kernels.named import Covariance
 from gpexperts.partition.balanced import BalancedPartitioner
 from gpexperts.partition.base import Partitioner, centroids_of, compact
 from gpexperts.partition.random import RandomPartitioner
-from gpexperts.standardize import Standardizer
+from gpexperts.scaling import Standardizer
+from gpexperts.training.likelihood import Block as TrainingBlock
 
 __all__ = [
     "Cut",

@@ -13,11 +13,11 @@ from typing import NamedTuple
 import numpy as np
 
 from gpexperts.engines.worker import memory_at_hand
-from gpexperts.experts.kernels import Covariance
+from gpexperts.experts.gather import Said, collected, posterior_variance
 from gpexperts.experts.local import Answer, Experts, pair_covariance
-from gpexperts.moments import ExpertMoments
-from gpexperts.prediction import Said, collected, posterior_variance
-from gpexperts.queries import queries_by_expert, queries_by_pair
+from gpexperts.experts.moments import ExpertMoments
+from gpexperts.experts.queries import queries_by_expert, queries_by_pair
+from gpexperts.kernels.named import Covariance
 
 __all__ = [
     "Gathered",

@@ -21,8 +21,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpexperts.engines.threads import blas_threads
-from gpexperts.experts.kernels import Covariance
-from gpexperts.experts.linalg import InverseFactor, factorise
+from gpexperts.kernels.named import Covariance
+from gpexperts.linalg.cholesky import InverseFactor, factorise
 
 __all__ = ["Answer", "Experts", "Sample", "pair_covariance"]
 

@@ -13,12 +13,12 @@
 docs/extending.md.
 """
 
+from gpexperts.selection.all import AllSelector
 from gpexperts.selection.base import ExpertsView, Selector
 from gpexperts.selection.classifier import ClassifierSelector, DNNSelector
-from gpexperts.selection.everyone import AllSelector
 from gpexperts.selection.graphical import GGMSelector
-from gpexperts.selection.nearest import KNNSelector
-from gpexperts.selection.rows import NearestRowsSelector
+from gpexperts.selection.knn import KNNSelector
+from gpexperts.selection.nearest_rows import NearestRowsSelector
 
 SELECTORS: dict[str, type[Selector]] = {
     "all": AllSelector,

@@ -9,8 +9,8 @@ import numpy as np
 
 from gpexperts.exceptions import TableError
 from gpexperts.tables.arrow import pa, pacsv, pc
-from gpexperts.tables.disguised import disguised_numbers
 from gpexperts.tables.messages import listed, named
+from gpexperts.tables.numeric_text import disguised_numbers
 from gpexperts.tables.schema import Column
 
 __all__ = [

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from gpexperts.exceptions import TableError
 from gpexperts.tables.arrow import pa
 from gpexperts.tables.csv_head import NOT_UTF8
-from gpexperts.tables.disguised import is_with_commas
 from gpexperts.tables.formats import STANDARD_STREAM
+from gpexperts.tables.numeric_text import is_with_commas
 
 __all__ = ["explained", "listed", "named"]
 

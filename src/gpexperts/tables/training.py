@@ -11,10 +11,10 @@ import numpy as np
 
 from gpexperts.exceptions import TableError
 from gpexperts.tables.arrow import pa
-from gpexperts.tables.disguised import disguised_numbers
 from gpexperts.tables.encoding import encode, kind_of, learn_columns, missing_message, require
 from gpexperts.tables.formats import STANDARD_STREAM
 from gpexperts.tables.messages import named
+from gpexperts.tables.numeric_text import disguised_numbers
 from gpexperts.tables.reading import TableReader
 from gpexperts.tables.schema import Column, TableSchema
 

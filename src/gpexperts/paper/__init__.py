@@ -1,0 +1,1 @@
+"""The paper: its data sets, its experiments, and a demonstration."""

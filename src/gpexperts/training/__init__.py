@@ -1,0 +1,1 @@
+"""Training: the objective, its optimiser, and the schedule that finds the shared hyperparameters."""

@@ -1,0 +1,143 @@
+"""Files that were made to do harm: a model file taken apart, changed, and given a checksum that is right."""
+
+from __future__ import annotations
+
+import io
+import json
+import random
+import struct
+import tempfile
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gpexperts.io import container
+
+Parts = tuple[dict[str, Any], dict[str, np.ndarray]]
+
+
+def taken_apart(path: Path) -> Parts:
+    """Return the header of a file and its arrays."""
+    header, arrays = container.read(path)
+    del header["format"]
+    return header, arrays
+
+
+def put_together(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> bytes:
+    """Return the file, as if gpexperts had written it."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "forged.gpx"
+        container.write(path, header, arrays)
+        return path.read_bytes()
+
+
+def with_checksum(content: bytes) -> bytes:
+    """Return a file whose checksum is right, whatever its content."""
+    digest = container._digest(io.BytesIO(content)).encode()
+    at = container._CHECKSUM_AT
+    return content[:at] + digest + content[at + 64 :]
+
+
+def raw_file(meta: str, tensors: dict[str, Any] | None = None, data: bytes = b"\0" * 16) -> bytes:
+    """Return a file with any text as its header and any description of its arrays."""
+    header = {"__metadata__": {"gpexperts": "0" * 64 + " " + meta}, **(tensors or {})}
+    text = json.dumps(header, separators=(",", ":")).encode()
+    return with_checksum(struct.pack("<Q", len(text)) + text + data)
+
+
+def places(tree: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """Return the paths of all values of a tree."""
+    found = [path] if path else []
+    items = tree.items() if isinstance(tree, dict) else enumerate(tree) if isinstance(tree, list) else ()
+    for key, value in items:
+        found += places(value, (*path, key))
+    return found
+
+
+def at(tree: Any, path: tuple[Any, ...]) -> Any:
+    for key in path:
+        tree = tree[key]
+    return tree
+
+
+JUNK: list[Any] = [
+    None, True, False, 0, 1, -1, 2, 7, 10**6, 2**63, -(10**30), 10**400, 0.0, 0.5, -1.5, 1e-300, 1e308,
+    "", "x", "auto", "knn", "npae", "grbcm", "hamming", "../../etc/passwd", "MT19937", "\0", "é" * 300,
+    [], {}, [[]], [1, 2], {"is": "tuple", "items": []}, {"is": "dict", "items": []},
+    {"is": "dict", "items": [[1, 2]]},
+    {"is": "number", "dtype": None, "value": "nan"}, {"is": "number", "dtype": None, "value": "inf"},
+    {"is": "number", "dtype": "float64", "value": "nan"}, {"is": "number", "dtype": "int8", "value": "300"},
+    {"is": "number", "dtype": "bool", "value": "True"}, {"is": "number", "dtype": "uint64", "value": "3"},
+    {"is": "object", "class": "KNNSelector", "state": {}}, {"is": "object", "class": "Experts", "state": {}},
+    {"is": "object", "class": "NPAE", "state": {"nugget": 0.5, "widen": 3}},
+    {"is": "object", "class": "DNNSelector", "state": {"hidden_units": 10**9}},
+    {"is": "kernel", "class": "RBF", "params": {"length_scale": -1.0}},
+    {"is": "kernel", "class": "WhiteKernel", "params": {}},
+    {"is": "kernel", "class": "PairwiseKernel", "params": {"metric": "precomputed"}},
+    {"is": "covariance", "kernel": {"is": "kernel", "class": "DotProduct", "params": {"sigma_0": 0.0}}},
+    {"is": "class", "class": "NPAE"}, {"is": "strings", "shape": [1], "items": ["a"], "object": True},
+    {"is": "sklearn", "class": "MLPClassifier", "params": {}, "fitted": {}},
+    {"is": "record", "class": "Rule", "fields": {"n_selected": 3}},
+]  # fmt: skip
+"""What may stand where something else is expected."""
+
+
+def forged(originals: list[Parts], seed: int) -> bytes:
+    """One to four changes to a model, of its tree or its arrays, and the right checksum."""
+    rng = random.Random(seed)
+    header, arrays = rng.choice(originals)
+    header, arrays = deepcopy(header), dict(arrays)
+    for _ in range(rng.randint(1, 4)):
+        if rng.random() < 0.5:
+            _change_tree(rng, header)
+        else:
+            with np.errstate(all="ignore"):  # of numbers that another type cannot hold
+                _change_array(rng, arrays)
+    return put_together(header, arrays)
+
+
+def _change_tree(rng: random.Random, header: dict[str, Any]) -> None:
+    # Half of the changes near the root, where most of what a prediction needs is; the trace is long.
+    paths = places(header)
+    if not paths:
+        return  # earlier changes have left nothing
+    if rng.random() < 0.5:
+        paths = [path for path in paths if len(path) < 6] or paths
+    *parent, key = rng.choice(paths)
+    holder = at(header, tuple(parent))
+    how = rng.choice(["junk", "delete", "another", "array"])
+    if how == "delete":
+        del holder[key]
+    elif how == "junk":
+        holder[key] = deepcopy(rng.choice(JUNK))
+    elif how == "another":
+        holder[key] = deepcopy(at(header, rng.choice(paths)))
+    else:
+        holder[key] = {"is": "array", "name": f"a{rng.randint(0, 30)}", "fortran": rng.random() < 0.5}
+
+
+def _change_array(rng: random.Random, arrays: dict[str, np.ndarray]) -> None:
+    name = rng.choice(sorted(arrays))
+    array = arrays[name]
+    how = rng.choice(["value", "zero", "negative", "cast", "shape", "cut", "swap", "gone"])
+    if how == "value" and array.size and array.dtype.kind == "f":
+        array = array.copy()
+        array.flat[rng.randrange(array.size)] = rng.choice([np.nan, np.inf, 1e308, -1e150, 1e-300])
+    elif how == "zero":
+        array = np.zeros_like(array)
+    elif how == "negative" and array.dtype.kind in "if":
+        array = -array - 1
+    elif how == "cast":
+        array = array.astype(rng.choice(["float32", "int64", "int8", "uint64", "bool"]))
+    elif how == "shape":
+        array = np.ascontiguousarray(array.reshape(-1) if rng.random() < 0.5 else array[None])
+    elif how == "cut":
+        array = np.ascontiguousarray(array[: len(array) // 2] if array.ndim else array)
+    elif how == "swap":
+        array = arrays[rng.choice(sorted(arrays))]
+    elif how == "gone":
+        del arrays[name]
+        return
+    arrays[name] = array

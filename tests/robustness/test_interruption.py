@@ -1,0 +1,131 @@
+"""Ctrl-C at random moments: the estimator stays usable, files stay whole, threads end."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.exceptions import NotFittedError
+
+from gpexperts import DistributedGPRegressor
+from gpexperts.engines import ThreadEngine, threads
+from gpexperts.files import appearing
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="interval timers are POSIX's")
+@pytest.mark.parametrize(
+    "rounds", [pytest.param(3, id="quick"), pytest.param(150, id="long", marks=pytest.mark.slow)]
+)
+@pytest.mark.parametrize("what", ["fit", "refit", "predict", "save"])
+def test_interrupts_at_random_moments(what: str, rounds: int, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.robustness.interrupted", what, str(rounds), str(tmp_path)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) == rounds
+
+
+def data() -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2))
+    return X, X[:, 0] + 0.1 * rng.normal(size=60)
+
+
+class Stumbling(ThreadEngine):
+    """Works until it is told to stumble."""
+
+    fails = False
+
+    def place(self, experts, travelled, memory_budget):
+        if self.fails:
+            raise KeyboardInterrupt
+        return experts
+
+
+def test_a_fit_that_fails_leaves_the_former_model() -> None:
+    """New units went with the old experts: after an interrupted second fit, predictions were wrong."""
+    X, y = data()
+    engine = Stumbling(1)
+    model = DistributedGPRegressor(n_experts=3, kernel="rbf", optimizer=None, engine=engine, random_state=0)
+    before = model.fit(X, y).predict(X, return_std=True)
+    engine.fails = True
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(100 + 5 * X[:30], 7 * y[:30])
+    np.testing.assert_array_equal(model.predict(X, return_std=True), before)
+    assert len(model.labels_) == 60
+
+
+def test_a_first_fit_that_fails_leaves_an_unfitted_model() -> None:
+    """scikit-learn took the half-fitted model for a fitted one, and predict ended in an AttributeError."""
+    X, y = data()
+    engine = Stumbling(1)
+    engine.fails = True
+    model = DistributedGPRegressor(kernel="rbf", optimizer=None, engine=engine)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, y)
+    with pytest.raises(NotFittedError):
+        model.predict(X)
+
+
+def test_an_interrupt_while_threads_are_started_ends_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An interrupt between two starts let the first thread work through the whole queue."""
+    started = []
+    start = threads.start_new_thread
+
+    def start_once(*args):
+        if started:
+            raise KeyboardInterrupt
+        started.append(True)
+        return start(*args)
+
+    monkeypatch.setattr(threads, "start_new_thread", start_once)
+    done = []
+
+    def slow(item: int) -> None:
+        time.sleep(0.01)
+        done.append(item)
+
+    with pytest.raises(KeyboardInterrupt):
+        ThreadEngine(2).map(slow, range(100))
+    assert len(done) < 50
+
+
+def _give_up(path: Path, content: str | None) -> None:
+    with appearing(path) as part:
+        if content:
+            part.write_text(content)
+        raise KeyboardInterrupt
+
+
+def test_a_file_that_is_given_up_is_removed_at_any_moment(tmp_path: Path) -> None:
+    (tmp_path / "there").write_text("before")
+    for content in (None, "half"):
+        with pytest.raises(KeyboardInterrupt):
+            _give_up(tmp_path / "there", content)
+        assert [p.name for p in tmp_path.iterdir()] == ["there"]
+        assert (tmp_path / "there").read_text() == "before"
+
+
+def test_an_interrupt_while_the_network_learns_is_an_interrupt(monkeypatch: pytest.MonkeyPatch) -> None:
+    """scikit-learn ends the training of a network at Ctrl-C and warns: the fit went on with half of it."""
+    from sklearn.neural_network import MLPClassifier
+
+    def interrupted(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(MLPClassifier, "_backprop", interrupted)
+    X, y = data()
+    model = DistributedGPRegressor(n_experts=3, kernel="rbf", optimizer=None, selection="dnn", random_state=0)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, y)

@@ -1,0 +1,113 @@
+"""Training on blocks: the kernel the data came from, θ near the truth, no trap of vanishing noise."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, ExpSineSquared, Matern, WhiteKernel
+
+from gpexperts.engines import ThreadEngine
+from gpexperts.experts import staged
+from gpexperts.kernels.named import AUTOMATIC_KERNELS, candidate_kernels
+from gpexperts.training.schedule import Evidence, train_in_stages
+
+
+def draw_from(kernel, n: int, d: int, noise: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1.7, 1.7, size=(n, d))
+    f = np.linalg.cholesky(kernel(X) + 1e-9 * np.eye(n)) @ rng.standard_normal(n)
+    return X, (f + np.sqrt(noise) * rng.standard_normal(n))[:, None]
+
+
+def train(X: np.ndarray, y: np.ndarray, kernel="auto", **settings):
+    return train_in_stages(
+        candidate_kernels(kernel, X, y),
+        X,
+        y,
+        ThreadEngine(1),
+        random_state=np.random.RandomState(0),
+        **settings,
+    )
+
+
+@pytest.mark.parametrize(
+    ("truth", "name"),
+    [(RBF(0.5), "rbf"), (Matern(0.5, nu=1.5), "matern32"), (Matern(0.5, nu=0.5), "matern12")],
+)
+def test_the_kernel_is_chosen_by_the_data(truth, name: str) -> None:
+    X, y = draw_from(truth, 700, 1, noise=1e-3, seed=3)
+    trained = train(X, y)
+    assert trained.choice == name
+    assert set(trained.evidence["first"]) == set(AUTOMATIC_KERNELS)
+    assert trained.choice in trained.evidence["last"]
+
+
+def test_theta_is_near_the_truth() -> None:
+    X, y = draw_from(RBF(0.5), 900, 2, noise=0.05, seed=0)
+    trained = train(X, y, "rbf").covariance
+    np.testing.assert_allclose(trained.length_scale(2), 0.5, rtol=0.25)
+    assert trained.noise_variance == pytest.approx(0.05, rel=0.25)
+
+
+def test_fine_structure_is_found_under_noise() -> None:
+    """From long length scales alone, training took the wave for noise."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1.7, 1.7, size=(4000, 3))
+    y = 0.7 * np.sin(18 * X[:, 0]) + rng.standard_normal(4000)
+    trained = train(X, y[:, None], "matern32").covariance
+    assert trained.length_scale(3)[0] < 0.2
+    assert trained.noise_variance == pytest.approx(1.0, rel=0.1)
+
+
+def test_noise_is_found_even_if_the_first_stage_finds_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = draw_from(RBF(0.5), 600, 2, noise=0.1, seed=0)
+    corner = ConstantKernel(1.0) * RBF([0.05, 0.05]) + WhiteKernel(1e-9, (1e-10, 1e2))
+    original = staged._Stages.train
+
+    def lead_astray(self, kernel, blocks, **settings):
+        if settings.get("max_steps") == 40:  # the first stage
+            return original(self, corner, blocks, max_steps=0)
+        return original(self, kernel, blocks, **settings)
+
+    monkeypatch.setattr(staged._Stages, "train", lead_astray)
+    assert train(X, y, "rbf").covariance.noise_variance == pytest.approx(0.1, rel=0.3)
+
+
+def test_many_rows_settle_the_noise(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(staged, "FINAL_BLOCKS", (2, 50))
+    monkeypatch.setattr(staged, "EXACT", 0)
+    X, y = draw_from(RBF(1.0), 800, 1, noise=0.2, seed=5)
+    trained = train(X, y, "rbf")
+    assert trained.covariance.noise_variance == pytest.approx(0.2, rel=0.15)
+    np.testing.assert_allclose(trained.trace[-1].theta, trained.covariance.kernel.theta)
+
+
+def test_untrainable_kernels_are_only_evaluated() -> None:
+    X, y = draw_from(RBF(0.5), 100, 1, noise=0.1, seed=0)
+    kernel = ConstantKernel(2.0) * RBF(0.7) + WhiteKernel(0.3)
+    trained = train(X, y, kernel, trainable=False)
+    np.testing.assert_array_equal(trained.covariance.kernel.theta, kernel.theta)
+    assert len(trained.trace) == 1
+
+
+def test_a_kernel_without_length_scales_is_trained_too() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.uniform(0, 6, size=(150, 1))
+    y = np.sin(2 * np.pi * X) + 0.1 * rng.standard_normal((150, 1))
+    kernel = 1.0 * ExpSineSquared(1.0, 1.05, periodicity_bounds=(0.8, 1.3)) + WhiteKernel(0.1)
+    trained = train(X, y, kernel).covariance
+    assert trained.kernel.get_params()["k1__k2__periodicity"] == pytest.approx(1.0, abs=0.02)
+
+
+def test_likelihood_and_error_count_the_same() -> None:
+    assert Evidence(1.0, 0.5).score < Evidence(0.98, 0.4).score < Evidence(1.0, 0.4).score
+    assert Evidence(0.3, np.exp(-1.0)).score == pytest.approx(0.5 * (0.3 + 0.5))
+    assert np.isfinite(Evidence(5.0, 0.0).score)
+
+
+def test_the_trace_is_numbered_through() -> None:
+    X, y = draw_from(RBF(0.5), 300, 1, noise=0.1, seed=0)
+    trace = train(X, y, "rbf").trace
+    assert [row.step for row in trace] == list(range(len(trace)))
+    seconds = [row.seconds for row in trace]
+    assert seconds == sorted(seconds)
