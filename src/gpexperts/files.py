@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-__all__ = ["appearing", "check_target", "readable_size"]
+__all__ = ["appearing", "check_target"]
 
 
 @contextmanager
@@ -64,13 +64,3 @@ def _mode_of(target: Path) -> int:
     mask = os.umask(0)
     os.umask(mask)
     return 0o666 & ~mask
-
-
-def readable_size(n_bytes: int) -> str:
-    """Return 12_345_678 as '12.3 MB'."""
-    size = float(n_bytes)
-    for unit in ("bytes", "kB", "MB", "GB"):
-        if size < 1000 or unit == "GB":
-            break
-        size /= 1000
-    return f"{size:.0f} {unit}" if unit == "bytes" else f"{size:.1f} {unit}"

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
-__all__ = ["Partitioner", "centroids_of", "compact"]
+from gpexperts.rows.base import Rows
+
+__all__ = ["Partitioner", "Parts", "centroids_of", "compact", "sorted_parts"]
 
 
 class Partitioner(BaseEstimator, ABC):
@@ -42,3 +45,31 @@ def centroids_of(X: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     """Mean of each part, (M, d), for rows sorted by part."""
     sizes = np.diff(offsets)
     return np.add.reduceat(X, offsets[:-1], axis=0) / sizes[:, None]
+
+
+class Parts(NamedTuple):
+    """The rows of some experts, sorted by expert and then by number."""
+
+    rows: Rows
+    offsets: np.ndarray
+    """(M + 1,) expert i owns rows ``offsets[i]:offsets[i + 1]``."""
+
+    def __sizeof__(self) -> int:
+        return self.rows.__sizeof__()
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """(M,) rows of each expert."""
+        return np.diff(self.offsets)
+
+    @property
+    def centroids(self) -> np.ndarray:
+        """(M, d) mean input of each expert."""
+        return centroids_of(self.rows.X, self.offsets)
+
+
+def sorted_parts(rows: Rows, labels: np.ndarray) -> Parts:
+    """Sort rows by label, leaving no part empty."""
+    labels = compact(labels)
+    order = np.argsort(labels, kind="stable")
+    return Parts(rows.take(order), np.concatenate([[0], np.cumsum(np.bincount(labels))]))
