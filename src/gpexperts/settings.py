@@ -48,7 +48,10 @@ class Parameter(NamedTuple):
 PARAMETERS: dict[str, Parameter] = {
     "n_experts": Parameter("auto", 'int or "auto"', "Number of experts, M.", str),
     "expert_size": Parameter(
-        "auto", 'int or "auto"', "Training rows per expert, from which M follows. Give this or n_experts.", str
+        "auto",
+        'int or "auto"',
+        "Training rows per expert, from which M follows.",
+        str,
     ),
     "partition": Parameter(
         "auto",
@@ -149,7 +152,10 @@ def documented(cls: type) -> type:
     """Class decorator: put the parameters into the docstring, in place of ``{parameters}``."""
     lines = []
     for name, parameter in PARAMETERS.items():
-        lines += [f"    {name} : {parameter.accepts}, default={parameter.default!r}", *_wrapped(parameter.help)]
+        lines += [
+            f"    {name} : {parameter.accepts}, default={parameter.default!r}",
+            *_wrapped(parameter.help),
+        ]
     cls.__doc__ = (cls.__doc__ or "").replace("    {parameters}", "\n".join(lines))
     return cls
 

@@ -39,11 +39,14 @@ class Assigned:
     shared : Rows or None
         The communication set.
     engine : Engine
-    n_features : int
+    n_features, n_outputs : int
     """
 
-    def __init__(self, parts: list[Any], shared: Rows | None, engine: Engine, n_features: int) -> None:
-        self.parts, self.engine, self.n_features = parts, engine, n_features
+    def __init__(
+        self, parts: list[Any], shared: Rows | None, engine: Engine, *, n_features: int, n_outputs: int
+    ) -> None:
+        self.parts, self.engine = parts, engine
+        self.n_features, self.n_outputs = n_features, n_outputs
         self.shared: Shared | None = None if shared is None else (shared.X, shared.y)
         self.on_cluster = not isinstance(parts[0], Parts)
         if self.on_cluster:
@@ -128,7 +131,9 @@ def build_store(
         for part, (a, b) in zip(assigned.parts, pairwise(firsts), strict=True)
     ]
     sample = _sample(engine, assigned, bytes_of(memory_budget) // 4)
-    return _store(engine, shards, firsts, assigned.offsets, covariance, shared, sample, budget)
+    return _store(
+        engine, shards, firsts, assigned.offsets, covariance, shared, sample, budget, assigned.n_outputs
+    )
 
 
 def _placed(engine: DaskEngine, experts: LocalExperts, memory_budget: Any) -> DaskExperts:
@@ -153,7 +158,15 @@ def _placed(engine: DaskEngine, experts: LocalExperts, memory_budget: Any) -> Da
         for a, b in pairwise(firsts)
     ]
     return _store(
-        engine, shards, firsts, experts.offsets, experts.covariance, experts.shared, experts.sample, budget
+        engine,
+        shards,
+        firsts,
+        experts.offsets,
+        experts.covariance,
+        experts.shared,
+        experts.sample,
+        budget,
+        experts.n_outputs,
     )
 
 
@@ -166,15 +179,15 @@ def _store(
     shared: Shared | None,
     sample: Sample,
     budget: int,
+    n_outputs: int,
 ) -> DaskExperts:
-    n_outputs, work = 0, list(shards)
+    work = list(shards)
     if shared is not None:
         empty = shared[0][:0], shared[1][:0], np.zeros(1, dtype=np.int64)
         work.append(
             engine.task("communication expert", _shard, *empty, covariance, shared, budget, int(firsts[-1]))
         )
     kept = engine.persist(work)
-    (n_outputs,) = engine.compute([engine.task("number of outputs", _n_outputs, kept[0])])
     return DaskExperts(
         engine,
         kept[: len(shards)],
@@ -252,7 +265,3 @@ def _shard_of(
     part: Parts, covariance: Covariance, shared: Shared | None, budget: int, first: int
 ) -> LocalExperts:
     return _shard(part.rows.X, part.rows.y, part.offsets, covariance, shared, budget, first)
-
-
-def _n_outputs(shard: LocalExperts) -> int:
-    return shard.n_outputs
