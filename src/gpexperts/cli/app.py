@@ -1,4 +1,4 @@
-"""The Typer application to which every command is added."""
+"""The Typer application with all commands."""
 
 from __future__ import annotations
 

@@ -15,18 +15,18 @@ __all__ = ["demo"]
 
 
 def demo(
-    out: Annotated[Path, typer.Option(help="Where to write the picture.")] = Path("out/demo.png"),
+    out: Annotated[Path, typer.Option(help="File of the figure.")] = Path("out/demo.png"),
     n: Annotated[int, typer.Option(help="Training rows.", min=100)] = 3000,
     seed: Annotated[int, typer.Option(help="Seed of the data and of the model.")] = 0,
 ) -> None:
-    """Compare five ways to answer the paper's synthetic problem, in a table and a picture.
+    """Compare five methods on the synthetic problem of the paper, in a table and a figure.
 
     Example: gpexperts demo --out demo.png
     """
     console = Console()
     console.print(
         f"f(x) = 5x² sin 12x + (x³ − 0.5) sin(3x − 0.5) + 4 cos 2x + noise: {n} rows on [0, 1], "
-        f"{n // 10} queries on [−0.2, 1.2], 10 experts, 5 asked per query."
+        f"{n // 10} queries on [−0.2, 1.2], 10 experts, 5 selected per query."
     )
     split, contestants = compare(n, seed=seed)
     table = Table()
@@ -40,4 +40,4 @@ def demo(
         )  # fmt: skip
     console.print(table)
     draw(split, contestants, out)
-    console.print(f"The picture is in {out}")
+    console.print(f"The figure is in {out}")
