@@ -31,7 +31,9 @@ __all__ = [
 ]
 
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")]
-Verbose = Annotated[int, typer.Option("--verbose", "-v", count=True, help="Print stages; -vv every step.")]
+Verbose = Annotated[
+    int, typer.Option("--verbose", "-v", count=True, show_default=False, help="Print stages; -vv every step.")
+]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 DropMissing = Annotated[bool, typer.Option("--drop-missing", help="Leave out rows with missing values.")]
 Format = Annotated[

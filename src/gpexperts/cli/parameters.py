@@ -67,7 +67,7 @@ def _option(name: str, parameter: Parameter) -> inspect.Parameter:
     words = _words(parameter)
     option = typer.Option(
         f"{flag}/--no-{flag[2:]}" if parameter.flag is bool else flag,
-        help=parameter.help + (f" One of: {', '.join(words)}." if len(words) > 1 else ""),
+        help=parameter.help + (f" One of: {', '.join(words)}." if "{" in parameter.accepts else ""),
         show_default=False if default is None else _shown(default),
         autocompletion=(lambda: words) if words else None,
         rich_help_panel="Model",
@@ -78,9 +78,8 @@ def _option(name: str, parameter: Parameter) -> inspect.Parameter:
 
 
 def _words(parameter: Parameter) -> list[str]:
-    """Return the names that a parameter accepts, which its description has in quotation marks."""
-    words = re.findall(r'"(\w+)"', parameter.accepts)
-    return [*words, "none"] if words and parameter.flag is str and parameter.default is None else words
+    """Return the names that a parameter accepts, in quotation marks or None."""
+    return [word.lower() for word in re.findall(r'(?<=")\w+(?=")|\bNone\b', parameter.accepts)]
 
 
 def _shown(default: Any) -> str:
