@@ -69,7 +69,7 @@ def _facts(path: Path) -> dict[str, Any]:
             "rows_per_expert": [int(sizes.min()), int(np.median(sizes)), int(sizes.max())],
             "selected_per_query": n_selected,
             "aggregation": _name(model.aggregation),
-            "choices": {name: str(choice) for name, choice in model.choices_.items()},
+            "choices": inspection.choices(model),
             "kernel": str(model.kernel_),
             "hyperparameters": {h.name: h.value for h in inspection.hyperparameters(model)},
             "noise_std": inspection.noise_std(model),

@@ -10,10 +10,10 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from gpexperts.paper.experiments.base import Experiment
-from gpexperts.paper.experiments.jalali2023 import EXPERIMENTS
-from gpexperts.paper.experiments.runner import QUICK
-from gpexperts.paper.experiments.runner import reproduce as run_experiment
+from gpexperts.paper.experiment import Experiment
+from gpexperts.paper.experiments import EXPERIMENTS
+from gpexperts.paper.runner import QUICK
+from gpexperts.paper.runner import reproduce as run_experiment
 
 __all__ = ["reproduce"]
 
@@ -46,7 +46,7 @@ def reproduce(
     console = Console()
     out = out or Path("out/reproduction-quick" if quick else "out/reproduction")
     if page is not None:
-        from gpexperts.paper.experiments.jalali2023.page import write_page
+        from gpexperts.paper.page import write_page
 
         write_page(out, page)
         console.print(f"The page is in {page}")

@@ -187,4 +187,4 @@ def _input_names(columns: Sequence[Column]) -> list[str]:
 
 def _check_one_target(model: Any) -> None:
     if not model.model_.one_output:
-        raise ValueError("Tables are for models of one target; this model has several.")
+        raise ValueError("A table has one target; the model must be fitted on y of shape (n,).")
