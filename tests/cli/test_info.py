@@ -31,7 +31,8 @@ def test_info_of_a_model_file(run) -> None:
         assert word in out
 
 
-def test_info_shows_choices_as_value_and_reason(run) -> None:
+def test_info_shows_choices_as_value_and_reason(run, monkeypatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
     model = gpexperts.load("houses.gpx")
     choices = json.loads(run("info", "houses.gpx", "--json").out)["model"]["choices"]
     assert choices == {name: str(choice) for name, choice in model.choices_.items()}

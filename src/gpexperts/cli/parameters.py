@@ -11,7 +11,7 @@ import re
 import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
@@ -66,20 +66,21 @@ def _option(name: str, parameter: Parameter) -> inspect.Parameter:
     default = DEFAULTS.get(name, parameter.default)
     words = _words(parameter)
     option = typer.Option(
+        None,  # not given, so that a configuration file counts
         f"{flag}/--no-{flag[2:]}" if parameter.flag is bool else flag,
         help=parameter.help + (f" One of: {', '.join(words)}." if "{" in parameter.accepts else ""),
         show_default=False if default is None else _shown(default),
         autocompletion=(lambda: words) if words else None,
         rich_help_panel="Model",
     )
-    kind = parameter.flag if parameter.flag in (bool, int, float) else str
-    annotation = Annotated[kind | None, option]  # None: not given, so that a configuration file counts
-    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
+    kind: Any = parameter.flag if parameter.flag in (bool, int, float) else str
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=option, annotation=kind | None)
 
 
 def _words(parameter: Parameter) -> list[str]:
-    """Return the names that a parameter accepts, in quotation marks or None."""
-    return [word.lower() for word in re.findall(r'(?<=")\w+(?=")|\bNone\b', parameter.accepts)]
+    """Return the names that a parameter accepts: those in quotation marks, and None as "none"."""
+    names = parameter.accepts.partition("}")[0]  # objects follow the set of names
+    return [word.lower() for word in re.findall(r'(?<=")\w+(?=")|\bNone\b', names)]
 
 
 def _shown(default: Any) -> str:
