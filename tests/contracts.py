@@ -49,7 +49,7 @@ class PartitionerContract:
         np.testing.assert_array_equal(_parts(partitioner, 4.0 * self.X, 6), _parts(partitioner, self.X, 6))
 
     def test_uses_inputs(self, partitioner: Partitioner) -> None:
-        truth = np.arange(len(self.X)) % 2
+        truth = np.random.default_rng(0).permutation(np.arange(len(self.X)) % 2)
         separated = self.X + 100.0 * truth[:, None]
         labels = compact(_parts(partitioner, separated, 2))
         if partitioner.uses_inputs:
@@ -251,7 +251,7 @@ class AggregatorContract:
         np.testing.assert_allclose(p.observation_var(0.1)[:, 0], expected + 0.1, rtol=1e-12)
 
     def test_only_declared_moments_are_read(self, aggregator: Aggregator, moments: ExpertMoments) -> None:
-        """As `gather` provides them: what the class attributes do not ask for is None."""
+        """As `gather` provides them: moments that are not declared are None."""
         fewer = replace(
             moments,
             covariance=moments.covariance if aggregator.needs_covariance else None,

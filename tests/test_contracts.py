@@ -40,8 +40,8 @@ MORE_SELECTORS = {
 
 
 def members(registered: dict[str, Any], more: dict[str, Any]) -> list[Any]:
-    everyone = {name: kind() for name, kind in registered.items()} | more
-    return [pytest.param(member, id=name) for name, member in everyone.items()]
+    all_members = {name: kind() for name, kind in registered.items()} | more
+    return [pytest.param(member, id=name) for name, member in all_members.items()]
 
 
 class TestPartitioners(PartitionerContract):
