@@ -42,7 +42,7 @@ class Calibration(NamedTuple):
         return np.where(scale > 0, scale, 1.0)  # all residuals 0: no information
 
     def quantile(self, level: float) -> np.ndarray:
-        """(p,) the ⌈(n + 1) level⌉-th smallest score, which bounds a new one with at least that probability."""
+        """(p,) the ⌈(n + 1) level⌉-th smallest score, a bound of a new one with at least that probability."""
         n = len(self.scores)
         exact = Fraction(repr(float(level)))  # as it was written: 100 · 0.55 is 55, not a little more
         rank = math.ceil((n + 1) * exact)

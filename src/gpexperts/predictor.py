@@ -16,6 +16,7 @@ import numpy as np
 from gpexperts.calibration import Calibration
 from gpexperts.choices import Choice
 from gpexperts.engines import Engine
+from gpexperts.experts.local import LocalExperts
 from gpexperts.experts.moments import ExpertMoments, Prediction, Request
 from gpexperts.experts.store import ExpertStore
 from gpexperts.explanation import Explanation

@@ -1,4 +1,4 @@
-"""Checks of single values; each error names the value, what was expected, and what to do next."""
+"""Checks of single parameters. Each error names the parameter, the value given and what is accepted."""
 
 from __future__ import annotations
 
@@ -12,24 +12,32 @@ Stage = TypeVar("Stage")
 
 
 def is_auto(value: Any) -> bool:
-    """Whether a parameter is left to the library; an array compared with a str would be an array."""
+    """Whether `value` is the string "auto"; `array == "auto"` would be an array."""
     return isinstance(value, str) and value == "auto"
 
 
 def is_number(value: Any) -> bool:
-    """Whether a value is a real number, NaN and infinity included."""
+    """Whether `value` is a real number, NaN and infinity included."""
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
+def positive_int(value: Any, parameter: str, otherwise: str = "'auto'") -> int:
+    """Return `value` as an int of at least 1; `otherwise` is what else the parameter accepts."""
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise TypeError(f"{parameter} must be {otherwise} or a positive int, got {value!r}.")
+    if value < 1:
+        raise ValueError(f"{parameter} must be at least 1, got {value}.")
+    return int(value)
+
+
 def member(value: Any, named: Mapping[str, type[Stage]], base: Any, parameter: str) -> Stage:
-    """Return the stage that a name stands for, or the instance itself.
+    """Return a new instance of the class named `value`, or `value` itself if it is an instance of `base`.
 
     Parameters
     ----------
     value : str or instance of `base`
     named : mapping from name to class
     base : type
-        What an instance must be.
     parameter : str
         The constructor's parameter, for the error message.
     """
@@ -41,12 +49,3 @@ def member(value: Any, named: Mapping[str, type[Stage]], base: Any, parameter: s
             return named[value]()
         raise ValueError(f"Unknown {parameter} {value!r}; known names are {known}.")
     raise TypeError(f"{parameter} must be one of {known} or an instance of {base.__name__}, got {value!r}.")
-
-
-def positive_int(value: Any, parameter: str, otherwise: str = "'auto'") -> int:
-    """Return `value` as an int of at least 1; `otherwise` is what else the parameter may be."""
-    if isinstance(value, bool) or not isinstance(value, Integral):
-        raise TypeError(f"{parameter} must be {otherwise} or a positive int, got {value!r}.")
-    if value < 1:
-        raise ValueError(f"{parameter} must be at least 1, got {value}.")
-    return int(value)
