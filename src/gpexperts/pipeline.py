@@ -17,7 +17,7 @@ from gpexperts.calibration import HELD_OUT, draw_held_out, kept_labels
 from gpexperts.choices import Choice
 from gpexperts.experts.build import Assigned, build_store, training_blocks
 from gpexperts.kernels.base import Covariance
-from gpexperts.kernels.named import candidate_covariances
+from gpexperts.kernels.raw import candidate_covariances
 from gpexperts.memory import check_memory
 from gpexperts.model import FittedModel, Seeds
 from gpexperts.partition.assign import Plan, assign, plan_parts, warn_of_fewer
@@ -90,9 +90,7 @@ def fit_model(rows: RowSource, settings: Settings, *, one_output: bool) -> Fitte
     trainable = settings["optimizer"] is not None and bool(varies.any())
     outputs = np.flatnonzero(varies) if varies.any() else np.arange(rows.n_outputs)
     sampler = BlockSampler(rows, sample, outputs, streams.training)
-    candidates = candidate_covariances(
-        settings["kernel"], sampler.spread, sampler.y_spread, units.x if settings.kernel_is_object else None
-    )
+    candidates = candidate_covariances(settings["kernel"], sampler.spread, sampler.y_spread, units.x)
 
     choices: dict[str, Choice] = {}
     full, trained = settings["training"] == "full", None

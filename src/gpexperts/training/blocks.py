@@ -36,9 +36,10 @@ class BlockSampler:
         self.random_state = random_state
         self.n = source.n
         self.variance = float(sample.y[:, outputs].var())
-        spread = sample.X.std(axis=0)
-        self.spread = np.where(spread > 0, spread, 1.0)
-        """(d,) deviation of each input."""
+        self.spread = _deviations(sample.X)
+        """(d,) of each input; 1 for a constant one."""
+        self.y_spread = _deviations(sample.y[:, outputs])
+        """(p,) of each output to train on."""
 
     def draw(self, metric: np.ndarray, n_blocks: int, block_size: int) -> list[Block]:
         """Divide space into `n_blocks` regions and take from each a random row with its nearest rows.
@@ -72,3 +73,8 @@ def regions(Z: np.ndarray, n_regions: int, random_state: np.random.RandomState) 
         return [np.arange(len(Z))]
     labels = BalancedPartitioner().partition(Z, n_regions, random_state)
     return np.split(np.argsort(labels, kind="stable"), np.cumsum(np.bincount(labels))[:-1])
+
+
+def _deviations(A: np.ndarray) -> np.ndarray:
+    deviation = A.std(axis=0)
+    return np.where(deviation > 0, deviation, 1.0)

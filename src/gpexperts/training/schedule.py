@@ -22,7 +22,6 @@ from sklearn.gaussian_process.kernels import Kernel
 
 from gpexperts.engines.base import Engine
 from gpexperts.kernels.base import Covariance
-from gpexperts.kernels.named import covariance_of
 from gpexperts.training.blocks import BlockSampler
 from gpexperts.training.likelihood import Block, TraceRow, Training, maximise_likelihood
 
@@ -39,9 +38,9 @@ STEPS_BEFORE_CHOICE = 6
 """…and the kernels that are left are compared after so many steps."""
 SETTLED = 0.02
 """Gain in log likelihood per row below which a further stage is not worth its time."""
-IN_QUESTION = 0.03
+CLOSE = 0.03
 """Kernels worse than the best by more than this, in nats per row of stage 2, are given up."""
-MAX_IN_QUESTION = 2
+MAX_LEFT = 2
 SHORTER = 0.1
 """Stage 1 starts again with length scales so many times as long, and keeps the likelier end."""
 NOISE_AT_START = 0.05
@@ -75,12 +74,14 @@ class StagedTraining(NamedTuple):
     """The steps of the chosen kernel, stage after stage."""
     choice: str
     """The name of the chosen kernel."""
-    evidence: dict[str, dict[str, Evidence]]
-    """For each kernel of stage 2, and for each that was in question at the end."""
+    reason: str
+    """The scores that decided."""
+    evidence: dict[str, dict[str, dict[str, float]]]
+    """Scores of each kernel in stage 2 ("first"), and of each that was left at the end ("last")."""
 
 
 def train_in_stages(
-    candidates: dict[str, Kernel],
+    candidates: dict[str, Covariance],
     sampler: BlockSampler,
     engine: Engine,
     *,
@@ -93,8 +94,8 @@ def train_in_stages(
 
     Parameters
     ----------
-    candidates : dict of str to Kernel
-        Kernels to choose from, with equal hyperparameters; the first one learns the first metric.
+    candidates : dict of str to Covariance
+        To choose from, with equal hyperparameters; the first one learns the first metric.
     sampler : BlockSampler
     engine : Engine
     n_restarts : int
@@ -107,49 +108,51 @@ def train_in_stages(
     stages = _Stages(sampler, engine, on_step, report)
     choice, start = next(iter(candidates.items()))
     no_metric = sampler.spread
-    if not trainable or start.n_dims == 0:
+    if not trainable or start.kernel.n_dims == 0:
         only = stages.train(start, stages.draw(no_metric, FINAL_BLOCKS), max_steps=0)
-        return StagedTraining(only.covariance, only.trace, choice, {})
+        return StagedTraining(only.covariance, only.trace, choice, "nothing to train", {})
 
     blocks = stages.draw(no_metric, FIRST_BLOCKS)
     # Where noise dominates, a smooth function is a local optimum next to the one with the fine structure.
     firsts = [
-        stages.train(kernel, blocks, max_steps=40, tolerance=1e-4, n_restarts=n_restarts)
-        for kernel in (start, _shorter(start))
+        stages.train(covariance, blocks, max_steps=40, tolerance=1e-4, n_restarts=n_restarts)
+        for covariance in (start, start.with_kernel(_shorter(start.kernel)))
     ]
     first = max(firsts, key=lambda training: training.trace[-1].log_marginal_likelihood)
     theta = first.covariance.kernel.theta
     blocks = stages.draw(stages.metric(first), CHOICE_BLOCKS)
-    starts = {name: _noisier(k.clone_with_theta(theta), sampler.variance) for name, k in candidates.items()}
-    second = {name: stages.train(k, blocks, max_steps=25, tolerance=1e-4) for name, k in starts.items()}
+    starts = {name: _noisier(c.at(theta), sampler.variance) for name, c in candidates.items()}
+    second = {name: stages.train(c, blocks, max_steps=25, tolerance=1e-4) for name, c in starts.items()}
     earlier = {name: _evidence(t, blocks) for name, t in second.items()}
-    _report(report, "in question", earlier, blocks)
+    _report(report, "candidates", earlier, blocks)
 
     by_score = sorted(earlier, key=lambda name: -earlier[name].score)
-    in_question = [n for n in by_score if earlier[n].score >= earlier[by_score[0]].score - IN_QUESTION]
-    in_question = in_question[:MAX_IN_QUESTION]
-    contested = len(in_question) > 1
-    third = {name: stages.refine(second[name], contested=contested) for name in in_question}
-    choice = in_question[0]
+    candidates_left = [n for n in by_score if earlier[n].score >= earlier[by_score[0]].score - CLOSE]
+    candidates_left = candidates_left[:MAX_LEFT]
+    several = len(candidates_left) > 1
+    third = {name: stages.refine(second[name], several=several) for name in candidates_left}
+    choice = candidates_left[0]
     many = NOISE_BLOCKS if stages.many else stages.final_blocks
     blocks = stages.draw(stages.metric(third[choice].training), many)
     ends = {name: refined.training for name, refined in third.items()}
-    if contested:
+    if several:
         ends = {name: stages.settle_noise(training, blocks) for name, training in ends.items()}
         choice = max(ends, key=lambda name: _evidence(ends[name], blocks).score)
     trainings = [second[choice], ends[choice]]
     if third[choice].pays:
         trainings.append(stages.refine(trainings[-1]).training)
-    if third[choice].pays or not contested:
+    if third[choice].pays or not several:
         trainings[-1] = stages.settle_noise(trainings[-1], blocks)
-    if not contested:
+    if not several:
         ends = {choice: trainings[-1]}
     later = {name: _evidence(training, blocks) for name, training in ends.items()}
     _report(report, f"{choice} chosen", later, blocks)
     trace = first.trace
     for training in trainings:
         trace = trace + _continued(training.trace, trace[-1])
-    return StagedTraining(trainings[-1].covariance, trace, choice, {"first": earlier, "last": later})
+    evidence = {"first": _as_dicts(earlier), "last": _as_dicts(later)}
+    reason = _reason(choice, later if several else earlier)
+    return StagedTraining(trainings[-1].covariance, trace, choice, reason, evidence)
 
 
 def largest_block(n: int) -> int:
@@ -189,9 +192,9 @@ class _Stages:
     def draw(self, metric: np.ndarray, number_and_size: tuple[int, int]) -> list[Block]:
         return self.sampler.draw(metric, *number_and_size)
 
-    def train(self, kernel: Kernel, blocks: list[Block], **settings: Any) -> Training:
+    def train(self, covariance: Covariance, blocks: list[Block], **settings: Any) -> Training:
         return maximise_likelihood(
-            covariance_of(kernel),
+            covariance,
             blocks,
             self.engine,
             random_state=self.sampler.random_state,
@@ -199,14 +202,12 @@ class _Stages:
             **settings,
         )
 
-    def refine(self, training: Training, *, contested: bool = False) -> _Refined:
+    def refine(self, training: Training, *, several: bool = False) -> _Refined:
         """Train on large blocks in the newest metric; on all rows, take few steps while kernels compete."""
         blocks = self.draw(self.metric(training), self.final_blocks)
         exact = len(blocks) == 1
-        steps = STEPS_BEFORE_CHOICE if exact and contested else 60
-        training = self.train(
-            training.covariance.kernel, blocks, max_steps=steps, tolerance=1e-4 if exact else 1e-5
-        )
+        steps = STEPS_BEFORE_CHOICE if exact and several else 60
+        training = self.train(training.covariance, blocks, max_steps=steps, tolerance=1e-4 if exact else 1e-5)
         first, last = training.trace[0], training.trace[-1]
         gain = (last.log_marginal_likelihood - first.log_marginal_likelihood) / _n_rows(blocks)
         self.report(f"{gain:.4f} nats per row gained on {len(blocks)} new blocks")
@@ -221,7 +222,9 @@ class _Stages:
         if not self.many:
             return training
         kernel = training.covariance.kernel
-        noise = self.train(_only_noise_free(kernel), blocks, max_steps=15, tolerance=1e-5)
+        noise = self.train(
+            training.covariance.with_kernel(_only_noise_free(kernel)), blocks, max_steps=15, tolerance=1e-5
+        )
         levels = {name: noise.covariance.kernel.get_params()[name] for name in _noise_levels(kernel)}
         theta = clone(kernel).set_params(**levels).theta
         last = noise.trace[-1]._replace(theta=theta)
@@ -243,17 +246,27 @@ def _report(
     )
 
 
+def _as_dicts(evidence: dict[str, Evidence]) -> dict[str, dict[str, float]]:
+    return {name: {**e._asdict(), "score": e.score} for name, e in evidence.items()}
+
+
+def _reason(choice: str, evidence: dict[str, Evidence]) -> str:
+    others = ", ".join(f"{name} {e.score:.4f}" for name, e in evidence.items() if name != choice)
+    score = f"score {evidence[choice].score:.4f} per row of the training blocks"
+    return f"{score} ({others})" if others else score
+
+
 def _n_rows(blocks: list[Block]) -> int:
     return sum(len(block.y) for block in blocks)
 
 
-def _noisier(kernel: Kernel, variance: float) -> Kernel:
-    """Return the kernel with its free noise raised to at least `NOISE_AT_START` of `variance`."""
-    raised = {}
+def _noisier(covariance: Covariance, variance: float) -> Covariance:
+    """Return the covariance with its free noise raised to at least `NOISE_AT_START` of `variance`."""
+    raised, kernel = {}, covariance.kernel
     for name in _noise_levels(kernel):
         level, bounds = kernel.get_params()[name], np.ravel(kernel.get_params()[f"{name}_bounds"])
         raised[name] = float(np.clip(max(level, NOISE_AT_START * variance), *bounds))
-    return clone(kernel).set_params(**raised)
+    return covariance.with_kernel(clone(kernel).set_params(**raised))
 
 
 def _shorter(kernel: Kernel) -> Kernel:
