@@ -1,4 +1,4 @@
-"""The one factorisation: plain where it can be, jitter where it must, a named error where nothing helps."""
+"""Cholesky factorisation: without jitter if possible, with the least jitter otherwise, or an error."""
 
 from __future__ import annotations
 
@@ -50,24 +50,24 @@ def test_jitter_is_the_least_that_works_and_the_matrix_is_restored_before_each_t
     np.testing.assert_allclose(L @ L.T, C + 1e-8 * np.trace(C) / m * np.eye(m), rtol=1e-9, atol=1e-12)
 
 
-def test_an_indefinite_matrix_is_refused_by_name() -> None:
+def test_an_indefinite_matrix_is_an_error_with_its_name() -> None:
     C = positive_definite(70) - 2.0 * np.eye(70)
     with pytest.raises(
         NotPositiveDefiniteError, match=r"The thing \(70 rows\) is not positive definite.*0.0001"
     ):
-        factorise(C, who="thing")
+        factorise(C, name="thing")
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("place", [(0, 0), (5, 5), (7, 2), (9, 9), (9, 0)])
-def test_nan_and_infinity_are_refused_by_name(bad: float, place: tuple[int, int]) -> None:
+def test_nan_and_infinity_are_an_error(bad: float, place: tuple[int, int]) -> None:
     C = positive_definite(10)
     C[place] = C[place[::-1]] = bad
-    with pytest.raises(NotPositiveDefiniteError, match="holds NaN or infinity"):
+    with pytest.raises(NotPositiveDefiniteError, match="contains NaN or infinity"):
         factorise(C)
 
 
-def test_jitters_rise_from_nothing() -> None:
+def test_jitters_increase_from_zero() -> None:
     assert JITTERS[0] == 0.0
     assert list(JITTERS) == sorted(JITTERS)
 
@@ -76,7 +76,7 @@ def test_jitters_rise_from_nothing() -> None:
     "kernel", [2.0 * RBF([0.3, 2.0]) + WhiteKernel(0.2), DotProduct(0.7) + WhiteKernel(0.2), 2.0 * RBF(0.3)]
 )
 @pytest.mark.parametrize("jitter", [0.0, 0.01])
-def test_the_gradient_knows_the_jitter(kernel: Kernel, jitter: float) -> None:
+def test_the_gradient_includes_the_jitter(kernel: Kernel, jitter: float) -> None:
     """The jitter is a multiple of C's mean diagonal, which itself depends on θ."""
     rng = np.random.default_rng(0)
     X, S = rng.normal(size=(9, 2)), positive_definite(9)
@@ -92,7 +92,7 @@ def test_the_gradient_knows_the_jitter(kernel: Kernel, jitter: float) -> None:
     np.testing.assert_allclose(gradient(S, jitter), differences, rtol=1e-6, atol=1e-8)
 
 
-def test_a_likelihood_that_needed_jitter_says_so() -> None:
+def test_the_likelihood_reports_its_jitter() -> None:
     X = np.repeat(np.linspace(0, 3, 9)[:, None], 2, axis=0)
     term = log_marginal_likelihood(covariance_of(2.0 * RBF(0.3) + WhiteKernel(1e-17)), Block(X, np.sin(X)))
     assert term.jitter > 0

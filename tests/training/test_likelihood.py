@@ -1,4 +1,4 @@
-"""Joint training: the sum of likelihoods, its trace, restarts, bounds, and what must not be trained."""
+"""Joint training: the sum of likelihoods, its trace, restarts, bounds and fixed hyperparameters."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ import warnings
 import numpy as np
 import pytest
 from sklearn.gaussian_process import GaussianProcessRegressor
-from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Kernel, WhiteKernel
 
-from gpexperts import DistributedGPRegressor
 from gpexperts.engines import ThreadEngine
-from gpexperts.exceptions import BoundWarning
-from gpexperts.kernels.named import covariance_of
-from gpexperts.training.likelihood import Block, maximise_likelihood, warn_of_bounds
-from tests.problems import Problem, fixed_model, random_problem
+from gpexperts.exceptions import BoundWarning, RepairWarning
+from gpexperts.kernels.named import covariance_of, named_kernel
+from gpexperts.training.likelihood import Block, maximise_likelihood, warn_of_bounds, warn_of_jitter
+from tests.problems import Problem, random_problem
 
 SERIAL = ThreadEngine(1)
 
@@ -24,7 +23,11 @@ def blocks_of(p: Problem) -> list[Block]:
     return [Block(p.X[p.labels == i], p.y[p.labels == i, None]) for i in range(p.n_experts)]
 
 
-def sum_of_likelihoods(p: Problem, kernel) -> float:
+def trained(p: Problem, kernel: Kernel) -> Kernel:
+    return maximise_likelihood(covariance_of(kernel), blocks_of(p), SERIAL).covariance.kernel
+
+
+def sum_of_likelihoods(p: Problem, kernel: Kernel) -> float:
     """Σ_i log p(y_i | X_i, θ), by scikit-learn."""
     return sum(
         GaussianProcessRegressor(kernel, alpha=1e-300, optimizer=None)
@@ -35,13 +38,13 @@ def sum_of_likelihoods(p: Problem, kernel) -> float:
 
 
 def test_the_objective_is_the_sum_of_scikit_learn_s_likelihoods(problem: Problem) -> None:
-    model = fixed_model(problem)
+    start = maximise_likelihood(covariance_of(problem.kernel), blocks_of(problem), SERIAL, max_steps=0)
     expected = sum_of_likelihoods(problem, problem.kernel)
-    np.testing.assert_allclose(model.log_marginal_likelihood_value_, expected, rtol=1e-10)
+    np.testing.assert_allclose(start.trace[0].log_marginal_likelihood, expected, rtol=1e-10)
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_training_climbs_to_a_stationary_point(seed: int) -> None:
+def test_training_increases_the_likelihood_to_a_stationary_point(seed: int) -> None:
     p = random_problem(seed)
     start = 1.0 * RBF([1.0, 1.0]) + WhiteKernel(0.3)
     training = maximise_likelihood(covariance_of(start), blocks_of(p), SERIAL)
@@ -58,7 +61,7 @@ def test_training_climbs_to_a_stationary_point(seed: int) -> None:
     assert values[-1] > sum_of_likelihoods(p, p.kernel) - 1.0  # at least as likely as the truth
 
 
-def test_restarts_never_make_it_worse_and_are_reproducible(problem: Problem) -> None:
+def test_restarts_do_not_lower_the_likelihood_and_are_reproducible(problem: Problem) -> None:
     start = covariance_of(1e-3 * RBF([30.0, 30.0]) + WhiteKernel(5.0))
     blocks = blocks_of(problem)
     plain = maximise_likelihood(start, blocks, SERIAL)
@@ -80,51 +83,60 @@ def test_several_outputs_add_up(problem: Problem) -> None:
 
 
 @pytest.mark.parametrize("n_restarts", [0, 2])
-def test_without_an_optimizer_the_kernel_is_kept(problem: Problem, n_restarts: int) -> None:
-    model = fixed_model(problem, n_restarts=n_restarts)
-    np.testing.assert_array_equal(model.kernel_.theta, problem.kernel.theta)
-    assert len(model.trace_) == 1
+def test_without_steps_the_kernel_is_unchanged(problem: Problem, n_restarts: int) -> None:
+    result = maximise_likelihood(
+        covariance_of(problem.kernel), blocks_of(problem), SERIAL, n_restarts=n_restarts, max_steps=0
+    )
+    np.testing.assert_array_equal(result.covariance.kernel.theta, problem.kernel.theta)
+    assert len(result.trace) == 1
+
+
+def test_held_blocks_give_the_same_result(problem: Problem) -> None:
+    engine, blocks = ThreadEngine(2), blocks_of(problem)
+    held = engine.hold(blocks, [float(len(b.y)) for b in blocks])
+    covariance = covariance_of(1.0 * RBF([1.0, 1.0]) + WhiteKernel(0.3))
+    ours, expected = (maximise_likelihood(covariance, b, engine) for b in (held, blocks))
+    np.testing.assert_array_equal(ours.trace[-1].theta, expected.trace[-1].theta)
 
 
 def test_fixed_hyperparameters_and_bounds_are_respected(problem: Problem) -> None:
-    kernel = ConstantKernel(1.3, "fixed") * RBF([0.9, 1.1], (0.5, 2.0)) + WhiteKernel(0.05, (1e-3, 1e-1))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", BoundWarning)
-        trained = fixed_model(problem, kernel=kernel, optimizer="lbfgs").kernel_
-    assert trained.k1.k1.constant_value == 1.3
-    assert ((trained.k1.k2.length_scale >= 0.5) & (trained.k1.k2.length_scale <= 2.0)).all()
-    assert 1e-3 <= trained.k2.noise_level <= 0.1 * (1 + 1e-9)
-    assert kernel.k2.noise_level == 0.05  # the user's own object is left alone
+    given = ConstantKernel(1.3, "fixed") * RBF([0.9, 1.1], (0.5, 2.0)) + WhiteKernel(0.05, (1e-3, 1e-1))
+    kernel = trained(problem, given)
+    assert kernel.k1.k1.constant_value == 1.3
+    assert ((kernel.k1.k2.length_scale >= 0.5) & (kernel.k1.k2.length_scale <= 2.0)).all()
+    assert 1e-3 <= kernel.k2.noise_level <= 0.1 * (1 + 1e-9)
+    assert given.k2.noise_level == 0.05  # the given object is unchanged
 
 
-def test_a_start_outside_its_bounds_is_brought_inside(problem: Problem) -> None:
-    kernel = 1.0 * RBF([50.0, 50.0], (0.1, 5.0)) + WhiteKernel(0.05)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", BoundWarning)
-        trained = fixed_model(problem, kernel=kernel, optimizer="lbfgs").kernel_
-    assert (trained.k1.k2.length_scale <= 5.0 * (1 + 1e-9)).all()
+def test_a_start_outside_its_bounds_is_clipped(problem: Problem) -> None:
+    kernel = trained(problem, 1.0 * RBF([50.0, 50.0], (0.1, 5.0)) + WhiteKernel(0.05))
+    assert (kernel.k1.k2.length_scale <= 5.0 * (1 + 1e-9)).all()
 
 
-def test_a_hyperparameter_at_its_bound_is_named(problem: Problem) -> None:
-    kernel = 1.0 * RBF([1.0, 1.0], [(0.1, 10.0), (0.01, 0.02)]) + WhiteKernel(0.05)
+def test_hyperparameters_at_a_bound_are_named(problem: Problem) -> None:
+    kernel = trained(problem, 1.0 * RBF([1.0, 1.0], [(0.1, 10.0), (0.01, 0.02)]) + WhiteKernel(0.05))
     with pytest.warns(BoundWarning, match=r"k1__k2__length_scale\[1\] = 0\.02 \(upper bound\)"):
-        fixed_model(problem, kernel=kernel, optimizer="lbfgs")
+        warn_of_bounds(kernel)
+    warn_of_bounds(kernel, irrelevant_inputs=False)
 
 
-def test_inside_the_bounds_nothing_is_said() -> None:
-    with warnings.catch_warnings(record=True) as said:
+def test_inside_the_bounds_there_is_no_warning() -> None:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         warn_of_bounds(1.0 * RBF([1.0, 2.0]) + WhiteKernel(0.1))
-    assert said == []
+    assert caught == []
+
+
+def test_the_warning_of_jitter_has_the_name_of_the_matrices() -> None:
+    with pytest.warns(RepairWarning, match="2 of 3 experts needed jitter"):
+        warn_of_jitter("2 of 3 experts")
 
 
 def test_hyperparameters_of_a_known_process_are_found() -> None:
     p = random_problem(11, n=400, n_experts=2)
-    model = DistributedGPRegressor(
-        partition=p.labels, kernel="rbf", training="full", standardize=False, random_state=0
-    ).fit(p.X, p.y)
-    np.testing.assert_allclose(model.kernel_.k1.k2.length_scale, p.signal.k2.length_scale, rtol=0.3)
-    np.testing.assert_allclose(model.kernel_.k2.noise_level, p.noise, rtol=0.3)
+    kernel = trained(p, named_kernel("rbf", p.X.std(axis=0), float(p.y.std())))
+    np.testing.assert_allclose(kernel.k1.k2.length_scale, p.signal.k2.length_scale, rtol=0.3)
+    np.testing.assert_allclose(kernel.k2.noise_level, p.noise, rtol=0.3)
 
 
 def test_progress_is_reported(problem: Problem) -> None:

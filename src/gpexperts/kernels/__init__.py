@@ -1,1 +1,1 @@
-"""Kernels: covariance functions with analytic gradients, read from scikit-learn's kernel objects."""
+"""Kernels: covariance functions with analytic gradients, built from scikit-learn's kernel objects."""

@@ -1,7 +1,7 @@
-"""What this library asks of a kernel: a signal covariance k, a noise variance σ², and derivatives.
+"""The contract of a kernel: a signal covariance k, a noise variance σ², and derivatives.
 
-The derivative with respect to hyperparameter t of L = log p(y | X), for C = K + σ²I and α = C⁻¹y, is
-½ Σ_ij S_ij ∂C_ij/∂t with S = ααᵀ − C⁻¹: callers hand in S and get the derivatives in the order of
+The derivative of L = log p(y | X) with respect to hyperparameter t, for C = K + σ²I and α = C⁻¹y, is
+½ Σ_ij S_ij ∂C_ij/∂t with S = ααᵀ − C⁻¹. Callers pass S and get the derivatives in the order of
 `kernel.theta`.
 """
 
@@ -13,21 +13,17 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel, Sum, WhiteKernel
 
-__all__ = ["Covariance", "GenericCovariance", "SignalGradient", "terms_of"]
+__all__ = ["Covariance", "Gradient", "SignalGradient", "terms_of"]
 
 Gradient = Callable[[np.ndarray, float], np.ndarray]
 SignalGradient = Callable[[np.ndarray, float], Iterator[np.ndarray]]
 
 _TINY_DIAGONAL = 1e-10
-"""Added to a noise-free kernel's diagonal, relative to its mean; scikit-learn's `alpha`."""
-
-
-_LEAST_VARIANCE = 1e-100
-"""Of the prior. Where a kernel has none, as x xᵀ has at 0, all that is known of an expert would be 0/0."""
+"""Added to the diagonal of a noise-free kernel, relative to its mean; scikit-learn's `alpha`."""
 
 
 class Covariance(ABC):
-    """A kernel as this library uses it: a signal covariance k and a noise variance σ².
+    """A signal covariance k and a noise variance σ², read from a scikit-learn kernel.
 
     Attributes
     ----------
@@ -55,7 +51,7 @@ class Covariance(ABC):
     def noisy_gram_with_gradient(self, X: np.ndarray) -> tuple[np.ndarray, Gradient]:
         """C as in `noisy_gram`, and the function that turns S = ααᵀ − C⁻¹ into derivatives.
 
-        That function takes S (m, m), symmetric, and the jitter that factorising C took (a multiple
+        That function takes S (m, m), symmetric, and the jitter that was added to factorise C (a multiple
         of its mean diagonal); it returns ½ Σ_ij S_ij ∂C_ij/∂θ in the order of `kernel.theta`.
         """
         gram, signal_gradient = self._gram_with_gradient(X)
@@ -75,7 +71,7 @@ class Covariance(ABC):
         return self._add_noise(gram), gradient
 
     def vanishes(self, X: np.ndarray, Z: np.ndarray) -> bool:
-        """Whether k(X, Z) is zero to rounding throughout, where that can be told without computing it."""
+        """Whether all of k(X, Z) is zero to rounding, if that can be decided without computing it."""
         return False
 
     @property
@@ -83,7 +79,7 @@ class Covariance(ABC):
         return 0.0 if self.noise_variance else _TINY_DIAGONAL
 
     def _add_noise(self, gram: np.ndarray) -> np.ndarray:
-        """Add σ² to the diagonal; a noise-free kernel gets a tiny multiple of its mean instead."""
+        """Add σ² to the diagonal; for a noise-free kernel, a tiny multiple of the mean diagonal instead."""
         diagonal = np.einsum("ii->i", gram)
         diagonal += self.noise_variance + self._tiny_diagonal * float(diagonal.mean())
         return gram
@@ -101,48 +97,25 @@ class Covariance(ABC):
         """k(x, x) for every row, shape (m,)."""
 
     @abstractmethod
-    def length_scale(self, n_features: int) -> np.ndarray:
-        """One length scale per input, shape (n_features,); 1 where the kernel has none."""
+    def metric(self, spread: np.ndarray) -> np.ndarray:
+        """Unit of distance of each input, by which near rows are found.
+
+        Parameters
+        ----------
+        spread : ndarray of shape (d,)
+            Standard deviation of each input, in the units in which the kernel is evaluated.
+
+        Returns
+        -------
+        ndarray of shape (d,)
+            The length scales, or `spread` if the kernel has no length scale per input.
+        """
 
     @abstractmethod
     def _gram_with_gradient(self, X: np.ndarray) -> tuple[np.ndarray, SignalGradient]:
         """k(X, X), and a function of S and t that yields, for each signal term in turn, ½ Σ S_ij ∂K_ij/∂θ
         + ½ t ∂mean(diag K)/∂θ.
         """
-
-
-class GenericCovariance(Covariance):
-    """Any scikit-learn kernel, evaluated by the kernel itself."""
-
-    def __init__(self, kernel: Kernel) -> None:
-        super().__init__(kernel)
-        signal = self._signal_terms[0]
-        for term in self._signal_terms[1:]:
-            signal = Sum(signal, term)
-        self._signal = signal
-
-    def __call__(self, X: np.ndarray, Z: np.ndarray) -> np.ndarray:
-        return np.array(self._signal(X, Z), dtype=float, order="C")
-
-    def gram(self, X: np.ndarray) -> np.ndarray:
-        gram = np.array(self._signal(X), dtype=float, order="C")
-        # Some kernels are symmetric only to rounding; one triangle decides.
-        return np.tril(gram) + np.tril(gram, -1).T
-
-    def prior_variance(self, X: np.ndarray) -> np.ndarray:
-        return np.maximum(self._signal.diag(X), _LEAST_VARIANCE)
-
-    def length_scale(self, n_features: int) -> np.ndarray:
-        return np.ones(n_features)
-
-    def _gram_with_gradient(self, X: np.ndarray) -> tuple[np.ndarray, SignalGradient]:
-        def signal_gradient(S: np.ndarray, t: float) -> Iterator[np.ndarray]:
-            for term in self._signal_terms:
-                _, slopes = term(X, eval_gradient=True)
-                mean_diagonal = np.einsum("iik->k", slopes) / len(X)
-                yield 0.5 * (np.einsum("ij,ijk->k", S, slopes) + t * mean_diagonal)
-
-        return self.gram(X), signal_gradient
 
 
 def terms_of(kernel: Kernel) -> Iterator[Kernel]:

@@ -1,8 +1,8 @@
-"""The one place that factorises covariance matrices, and the care it takes.
+"""Cholesky factorisation of covariance matrices, with jitter if it fails without.
 
-`factorise` tries plainly. Only if that fails does it add jitter, a multiple of the mean of the
-diagonal, raised tenfold until the factorisation succeeds. The jitter used is part of the result: the
-gradient of the likelihood takes it into account, and `fit` reports it.
+`factorise` first tries without jitter. If that fails, it adds a multiple of the mean diagonal, raised
+tenfold until the factorisation succeeds. The jitter used is part of the result: the gradient of the
+likelihood takes it into account, and `fit` reports it.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ class Factor(NamedTuple):
     """A Cholesky factorisation C + jitter · mean(diag C) · I = L Lᵀ."""
 
     lower: np.ndarray
-    """L in the lower triangle, (m, m), Fortran order; what is above it has no meaning."""
+    """L in the lower triangle, (m, m), Fortran order; the strict upper triangle is undefined."""
 
     jitter: float
-    """The multiple of C's mean diagonal that was added; 0 in the ordinary case."""
+    """The multiple of C's mean diagonal that was added; usually 0."""
 
     def solve(self, b: np.ndarray) -> np.ndarray:
         """Overwrite b (k, m), right-hand sides first, with (C⁻¹ bᵀ)ᵀ and return it."""
@@ -61,7 +61,7 @@ class InverseFactor(NamedTuple):
     """L⁻¹ of a factorisation C = L Lᵀ. Multiplying by it is three times as fast as solving with L."""
 
     lower: np.ndarray
-    """L⁻¹ in the lower triangle, (m, m), Fortran order; what is above it has no meaning."""
+    """L⁻¹ in the lower triangle, (m, m), Fortran order; the strict upper triangle is undefined."""
 
     def whiten(self, b: np.ndarray) -> np.ndarray:
         """Overwrite b (k, m), right-hand sides first, with (L⁻¹ bᵀ)ᵀ and return it."""
@@ -85,15 +85,15 @@ class InverseFactor(NamedTuple):
         return squares
 
 
-def factorise(matrix: np.ndarray, *, who: str = "covariance matrix") -> Factor:
-    """Factorise a symmetric positive definite matrix, with as little jitter as it takes.
+def factorise(matrix: np.ndarray, *, name: str = "covariance matrix") -> Factor:
+    """Factorise a symmetric positive definite matrix, with the smallest jitter that works.
 
     Parameters
     ----------
     matrix : ndarray of shape (m, m)
         Symmetric, C-contiguous; overwritten by the factor.
-    who : str
-        Named in the error.
+    name : str
+        Name of the matrix in error messages.
 
     Returns
     -------
@@ -102,28 +102,28 @@ def factorise(matrix: np.ndarray, *, who: str = "covariance matrix") -> Factor:
     Raises
     ------
     NotPositiveDefiniteError
-        If the matrix holds NaN or infinity, or if no jitter of `JITTERS` helps.
+        If the matrix holds NaN or infinity, or if the largest of `JITTERS` is not enough.
     """
-    lower = matrix.T  # Symmetric, so that its transpose is itself in the order LAPACK wants.
+    lower = matrix.T  # The matrix is symmetric; its transpose is in Fortran order, as LAPACK needs it.
     diagonal = np.diagonal(matrix).copy()
     mean_diagonal = float(diagonal.mean())
-    # A NaN anywhere ends in the last pivot; an infinite pivot may not, as what is divided by it becomes 0.
+    # Any NaN reaches the last pivot. An infinite pivot may not, as values divided by it become 0.
     if cholesky_in_place(lower) == 0 and np.isfinite(lower[-1, -1]) and np.isfinite(mean_diagonal):
         return Factor(lower, 0.0)
-    # LAPACK overwrote the lower triangle of its argument only: the strict upper one is as it came.
+    # LAPACK overwrote only the lower triangle: the strict upper triangle is unchanged.
     if not (np.isfinite(mean_diagonal) and np.isfinite(np.triu(lower, 1)).all()):
         raise NotPositiveDefiniteError(
-            f"The {who} ({len(matrix)} rows) holds NaN or infinity. "
+            f"The {name} ({len(matrix)} rows) contains NaN or infinity. "
             "Look for extreme values in the inputs or in the kernel's hyperparameters."
         )
     for jitter in JITTERS[1:]:
-        # LAPACK left the other triangle untouched: the matrix can be restored from it.
+        # The upper triangle is unchanged, and the matrix is restored from it.
         _mirror(lower)
         np.fill_diagonal(lower, diagonal + jitter * mean_diagonal)
         if cholesky_in_place(lower) == 0:
             return Factor(lower, jitter)
     raise NotPositiveDefiniteError(
-        f"The {who} ({len(matrix)} rows) is not positive definite, even with {JITTERS[-1]:g} of its mean "
+        f"The {name} ({len(matrix)} rows) is not positive definite, even with {JITTERS[-1]:g} of its mean "
         "diagonal added. Add a WhiteKernel to the kernel, or raise its noise_level or its lower bound."
     )
 

@@ -1,9 +1,9 @@
-"""The few LAPACK and BLAS routines of this library, called without holding Python's lock.
+"""LAPACK and BLAS routines, called without the interpreter lock.
 
-SciPy's own wrappers keep the global interpreter lock while LAPACK works, so that two threads
-factorise no faster than one (`benchmarks/efficiency.py` measures it). The same routines are
-published by SciPy as C function pointers (`scipy.linalg.cython_lapack`, a public interface);
-called through :mod:`ctypes` they release the lock. Nothing is compiled, nothing is copied.
+SciPy's wrappers hold the global interpreter lock during LAPACK calls, so that two threads are no faster
+than one (`benchmarks/efficiency.py` measures it). SciPy publishes the same routines as C function pointers
+(`scipy.linalg.cython_lapack`, a public interface). Called through :mod:`ctypes`, they release the lock.
+Nothing is compiled or copied.
 
 All matrices are double precision and in Fortran order; every routine works in place.
 """
@@ -79,7 +79,7 @@ def cholesky_in_place(a: np.ndarray) -> int:
     -------
     info : int
         0 on success; k > 0 if the leading minor of order k is not positive definite.
-        The strict upper triangle is left as it was.
+        The strict upper triangle is unchanged.
     """
     _check(a)
     n, info = len(a), ctypes.c_int()
@@ -90,8 +90,8 @@ def cholesky_in_place(a: np.ndarray) -> int:
 def invert_triangular_in_place(factor: np.ndarray) -> None:
     """Overwrite the lower triangle of `factor` = L with L⁻¹.
 
-    By halves: the inverse of [[A, 0], [B, D]] is [[A⁻¹, 0], [−D⁻¹ B A⁻¹, D⁻¹]]. LAPACK's own dtrtri
-    reaches a third of the speed of the matrix products this is made of, so that it is left the leaves.
+    Recursive: the inverse of [[A, 0], [B, D]] is [[A⁻¹, 0], [−D⁻¹ B A⁻¹, D⁻¹]]. LAPACK's dtrtri has a third
+    of the speed of these matrix products, so that it is used for small triangles only.
     """
     _check(factor)
     stride = _by_reference(max(1, len(factor)))
