@@ -90,6 +90,7 @@ class Several:
             member.finish()
 
 
+Several.message = Several.say
 _listening: ContextVar[tuple[Listener, ...]] = ContextVar("gpexperts_listening", default=())
 
 
@@ -185,3 +186,5 @@ def announced(method: Method) -> Method:
             return result
 
     return with_callbacks(told) if is_fit else told  # type: ignore[return-value]
+
+reporters = listeners

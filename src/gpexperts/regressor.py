@@ -16,11 +16,10 @@ from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gpexperts.choices import Choice
-from gpexperts.engines.clients import is_collection
+from gpexperts.engines.dask_types import is_collection
 from gpexperts.engines.dask import DaskEngine, portable
 from gpexperts.experts.local import LocalExperts
 from gpexperts.explanation import Explanation
-from gpexperts.io import load_model, save_model
 from gpexperts.lazy import predict_lazily
 from gpexperts.model import FittedModel
 from gpexperts.pipeline import fit_model
@@ -404,6 +403,8 @@ class DistributedGPRegressor(CallbackSupport, RegressorMixin, BaseEstimator):
         UnsavableModelError
             If a part of the model is a class of the user's own, by name; skops can save such models.
         """
+        from gpexperts.io import save_model  # late: it imports every class that a file may hold
+
         check_is_fitted(self)
         return save_model(self, path, include_factors=include_factors)
 
@@ -463,6 +464,8 @@ def load(path: str | os.PathLike[str]) -> DistributedGPRegressor:
     ModelFileError
         If the file is not a model, is damaged, or comes from a newer version.
     """
+    from gpexperts.io import load_model
+
     return load_model(DistributedGPRegressor, path)
 
 

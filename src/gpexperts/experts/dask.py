@@ -19,7 +19,7 @@ import numpy as np
 from gpexperts.engines.base import Engine
 from gpexperts.engines.dask import DaskEngine
 from gpexperts.engines.threads import ThreadEngine
-from gpexperts.engines.worker import memory_at_hand
+from gpexperts.engines.worker import keep_freed_memory
 from gpexperts.exceptions import ClusterError
 from gpexperts.experts.gather import Evaluated, evaluate, moments_of
 from gpexperts.experts.local import LocalExperts
@@ -228,7 +228,7 @@ class DaskExperts(ExpertStore):
 # ------------------------------------------------------------------------------ what a worker computes
 
 
-@memory_at_hand()
+@keep_freed_memory()
 def _evaluate(
     shard: LocalExperts, X: np.ndarray, index: np.ndarray, request: Request
 ) -> tuple[list[Evaluated], dict[int, float]]:
@@ -236,12 +236,12 @@ def _evaluate(
     return evaluated, {shard.first + i: jitter for i, jitter in shard.jitter.items()}
 
 
-@memory_at_hand()
+@keep_freed_memory()
 def _last(communication: LocalExperts, X: np.ndarray) -> ExpertPrediction:
     return communication.predict(communication.n_experts, X)
 
 
-@memory_at_hand()
+@keep_freed_memory()
 def _moments(
     covariance: Covariance,
     n_outputs: int,
@@ -256,7 +256,7 @@ def _moments(
     return Gathered(moments, {i: jitter for _, of_shard in replies for i, jitter in of_shard.items()})
 
 
-@memory_at_hand()
+@keep_freed_memory()
 def _factorise(shard: LocalExperts, experts: list[int]) -> None:
     for i in experts:
         shard.trained(i - shard.first)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils import check_array
 
-from gpexperts.engines.clients import is_collection
+from gpexperts.engines.dask_types import is_collection
 
 __all__ = ["Partitions", "checked_inputs", "checked_rows", "lazy_partitions", "paired_partitions"]
 
