@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tutorial import PAGE, FIGURE, run, words
+from tests.tutorial import FIGURE, PAGE, run, words
 
 
 @pytest.mark.filterwarnings("default::gpexperts.exceptions.GpexpertsWarning")

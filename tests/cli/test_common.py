@@ -51,6 +51,7 @@ ERRORS = {
     ("fit", "ragged.csv", *FIT[2:]): "ragged.csv cannot be read: CSV parse error",
     ("fit", "dates.csv", *FIT[2:]): "hold neither numbers nor text: when (date32[day])",
     ("fit", "infinite.csv", *FIT[2:]): "Column a of infinite.csv holds infinity in 1 rows",
+    ("fit", "clash.csv", *FIT[2:], "--one-hot", "a"): "makes an input a=x, which is also a column",
     ("fit", "blank.csv", *FIT[2:], "--drop-missing"): "no row without missing values: 2 are missing in a",
     ("predict", "none.gpx", "new_houses.csv", "-o", "out.csv"): "No such file",
     ("predict", "houses.csv", "new_houses.csv", "-o", "out.csv"): "is not a gpexperts model",
@@ -85,6 +86,7 @@ def test_errors_end_with_code_2_and_one_paragraph(run, args: tuple[str, ...]) ->
     Path("ragged.csv").write_text("a,price\n1,2\n3\n")
     Path("dates.csv").write_text(table_with("when", "2024-01-01", "2024-01-02"))
     Path("infinite.csv").write_text(table_with("a", "1", "inf"))
+    Path("clash.csv").write_text("a,a=x,price\nx,1,2\ny,2,3\n")
     Path("blank.csv").write_text(table_with("a", "", "NA"))
     Path("cut.gpx").write_bytes(Path("houses.gpx").read_bytes()[:-100])
     Path("unseen.csv").write_text("area,rooms,town\n50,2,east\n")
