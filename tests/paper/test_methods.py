@@ -12,12 +12,13 @@ from gpexperts.paper.methods import aggregated, compare, evaluated, exact, probl
 CONFIG = {
     "n": 200, "n_experts": 4,
     "methods": [
-        aggregated("gpoe"), aggregated("grbcm"), aggregated("npae"), selected_by("ggm", 2), selected_by("dnn", 0.5, max_iter=3), exact(),
+        aggregated("gpoe"), aggregated("grbcm"), aggregated("npae"), selected_by("ggm", 2),
+        selected_by("dnn", 0.5, max_iter=3), exact(),
     ],
 }  # fmt: skip
 
 
-def test_a_row_holds_what_the_model_alone_would_score() -> None:
+def test_row_has_the_scores_of_the_model() -> None:
     rows = {row["method"]: row for row in compare(CONFIG, seed=0)}
     data = problem(CONFIG, 0)
     model = DistributedGPRegressor(
@@ -41,13 +42,13 @@ def test_methods_share_their_hyperparameters() -> None:
     assert len(set(kernels)) == 1
 
 
-def test_the_same_seed_gives_the_same_scores_and_another_seed_others() -> None:
+def test_scores_depend_on_the_seed() -> None:
     first, second, other = (compare(CONFIG, seed) for seed in (0, 0, 1))
     assert [r["smse"] for r in first] == [r["smse"] for r in second]
     assert [r["smse"] for r in first] != [r["smse"] for r in other]
 
 
-def test_a_limit_cuts_rows_experts_and_the_number_asked() -> None:
+def test_limit_reduces_rows_experts_and_selected_experts() -> None:
     config = {
         "n": 3000,
         "n_experts": 10,

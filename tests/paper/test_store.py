@@ -9,7 +9,7 @@ from gpexperts.paper.store import RunStore
 ROWS = [{"method": "NPAE", "smse": 0.1}]
 
 
-def test_a_finished_run_is_found_again_by_another_process(tmp_path: Path) -> None:
+def test_finished_run_is_found_by_another_store(tmp_path: Path) -> None:
     path = tmp_path / "new" / "runs.jsonl"
     RunStore(path).add("e", {"n": 5, "M": 2}, 0, ROWS, 1.5)
     store = RunStore(path)
@@ -20,7 +20,7 @@ def test_a_finished_run_is_found_again_by_another_process(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("experiment", "config", "seed"), [("f", {"n": 5}, 0), ("e", {"n": 6}, 0), ("e", {"n": 5}, 1)]
 )
-def test_another_experiment_configuration_or_seed_is_another_run(
+def test_other_experiment_configuration_or_seed_is_another_run(
     tmp_path: Path, experiment: str, config: dict[str, int], seed: int
 ) -> None:
     store = RunStore(tmp_path / "runs.jsonl")
@@ -28,7 +28,7 @@ def test_another_experiment_configuration_or_seed_is_another_run(
     assert store.find(experiment, config, seed) is None
 
 
-def test_a_line_cut_short_by_a_crash_costs_only_its_own_run(tmp_path: Path) -> None:
+def test_incomplete_line_loses_only_its_run(tmp_path: Path) -> None:
     path = tmp_path / "runs.jsonl"
     store = RunStore(path)
     for seed in range(3):
@@ -41,7 +41,7 @@ def test_a_line_cut_short_by_a_crash_costs_only_its_own_run(tmp_path: Path) -> N
     assert RunStore(path).find("e", {}, 3) == ROWS
 
 
-def test_a_run_records_the_versions_it_was_made_with(tmp_path: Path) -> None:
+def test_run_stores_versions(tmp_path: Path) -> None:
     RunStore(tmp_path / "runs.jsonl").add("e", {}, 0, ROWS, 1.0)
     text = (tmp_path / "runs.jsonl").read_text()
     assert all(f'"{name}": "' in text for name in ("gpexperts", "numpy", "scipy", "scikit-learn", "python"))

@@ -15,19 +15,19 @@ ROWS = [
 ]
 
 
-def test_the_mean_and_spread_are_over_seeds() -> None:
+def test_mean_and_standard_deviation_over_seeds() -> None:
     mean, spread, count = summarise(ROWS, ("method",), ("smse",))[("NPAE",)]["smse"]
     assert mean == pytest.approx(0.2)
     assert spread == pytest.approx(0.1 * 2**0.5)
     assert count == 2
 
 
-def test_rows_of_one_seed_are_averaged_first() -> None:
+def test_rows_of_a_seed_are_averaged_first() -> None:
     rows = [{"seed": 0, "m": "a", "s": 1.0}, {"seed": 0, "m": "a", "s": 3.0}, {"seed": 1, "m": "a", "s": 4.0}]
     assert summarise(rows, ("m",), ("s",))[("a",)]["s"][:2] == pytest.approx((3.0, 2**0.5))
 
 
-def test_the_papers_numbers_stand_beside_ours() -> None:
+def test_table_has_columns_of_the_paper() -> None:
     spec = TableSpec(keys=("method",), scores=("smse", "msll"), paper={("NPAE",): {"smse": 0.25}})
     assert markdown_table(ROWS, spec).splitlines() == [
         "| method | SMSE | SMSE, paper | MSLL |",
@@ -37,14 +37,14 @@ def test_the_papers_numbers_stand_beside_ours() -> None:
     ]
 
 
-def test_rows_get_the_papers_numbers_of_their_line() -> None:
+def test_with_paper_adds_numbers_of_the_paper() -> None:
     spec = TableSpec(keys=("method", "ratio"), scores=("smse",), paper={("NPAE", None): {"smse": 0.25}})
     first, _, last = with_paper(ROWS, spec)
     assert first == ROWS[0] | {"smse_paper": 0.25}
     assert last == ROWS[2]
 
 
-def test_the_csv_file_has_the_columns_of_all_rows(tmp_path: Path) -> None:
+def test_csv_has_columns_of_all_rows(tmp_path: Path) -> None:
     write_csv([{"a": 1, "b": "x, y"}, {"a": 2, "c": None}], tmp_path / "t.csv")
     with (tmp_path / "t.csv").open(newline="") as file:
         assert list(csv.DictReader(file)) == [

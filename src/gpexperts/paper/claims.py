@@ -1,7 +1,7 @@
-"""The paper's claims, and the numbers that decide whether they hold.
+"""The claims of the paper, and the numbers that decide whether they hold.
 
-A claim names the experiments it rests on. Its judge reads their rows and returns a verdict with the numbers;
-the verdict follows from them by a rule written here, not by taste.
+A claim names its experiments. Its function `judge` computes a verdict from their rows by a fixed rule, and
+returns it with the numbers.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ INDEPENDENT = ("PoE", "GPoE", "BCM", "RBCM", "GRBCM")
 
 
 class Claim(NamedTuple):
-    """Something the paper says, and how to see whether it is so."""
+    """A claim of the paper, its experiments, and the function that judges it."""
 
     text: str
     rests_on: tuple[str, ...]
@@ -58,7 +58,7 @@ def _npae_beats_independent(results: Results) -> Judgement:
         held.append(smse < -2 * smse_error and msll < -2 * msll_error)
         parts.append(f"{method} {smse:+.4f} ± {smse_error:.4f} / {msll:+.3f} ± {msll_error:.3f}")
     return _verdict(held), (
-        "concrete, SMSE / MSLL of NPAE less that of the rule, in pairs, ± standard error: "
+        "concrete, SMSE / MSLL of NPAE minus that of the other rule, paired, ± standard error: "
         f"{', '.join(parts)}; smaller in both by more than two standard errors for {sum(held)} of 5"
     )
 
@@ -105,7 +105,7 @@ def _near_npae(results: Results) -> Judgement:
     full = mean_of(rows, "msll", method="full GP")
     off = {m: mean_of(rows, "msll", method=m) - full for m in ("NPAE", "KNN", "DNN", "GGM")}
     held = [abs(off[m] - off["NPAE"]) < 0.05 for m in ("KNN", "DNN")] + [off["GGM"] > off["KNN"]]
-    return _verdict(held), "MSLL less that of the full GP: " + ", ".join(
+    return _verdict(held), "MSLL minus that of the full GP: " + ", ".join(
         f"{m} {v:+.3f}" for m, v in off.items()
     )
 
@@ -120,7 +120,7 @@ def _softmax(results: Results) -> Judgement:
         parts.append(f"{score.upper()} {difference:+.5f} ± {error:.5f}")
     change = {o: _change_with_batch_size(rows, o) for o in ("softmax", "sigmoid")}
     return _verdict(held), (
-        f"softmax less sigmoid, in pairs, ± standard error: {', '.join(parts)}; largest over smallest mean "
+        f"softmax minus sigmoid, paired, ± standard error: {', '.join(parts)}; largest over smallest mean "
         "SMSE of the batch sizes: " + ", ".join(f"{o} {value:.3f}" for o, value in change.items())
     )
 
@@ -143,7 +143,7 @@ def _selection_helps_independent(results: Results) -> Judgement:
             _paired(results["concrete-ci"], score, with_knn, without, ("seed",))
             for score in ("smse", "msll", "predict_cpu")
         )
-        # The paper's times are given to a hundredth of a second.
+        # The paper gives times to a hundredth of a second.
         held.append(smse < -2 * smse_error and msll < -2 * msll_error and cpu < 0.01)
         scores = f"{smse:+.4f} ± {smse_error:.4f} / {msll:+.4f} ± {msll_error:.4f}"
         parts.append(f"{method} {scores}, {1e3 * cpu:+.0f} ms")
@@ -177,7 +177,7 @@ def _affordable(results: Results) -> Judgement:
         for data in dict.fromkeys(row["data"] for row in rows):
             npae = mean_of(rows, "predict_cpu", data=data, method="NPAE")
             knn = mean_of(rows, "predict_cpu", data=data, method="KNN", ratio=0.5)
-            if npae > 1.0:  # NaN where NPAE was not run; under a second there is nothing to afford
+            if npae > 1.0:  # NaN if NPAE was not run; times below a second are not compared
                 held.append(knn < npae)
                 parts.append(f"{data} {knn:.3g} against {npae:.3g}")
     return _verdict(held), "CPU seconds of prediction, KNN at 50 % against NPAE: " + "; ".join(parts)

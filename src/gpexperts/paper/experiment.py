@@ -1,4 +1,4 @@
-"""What an experiment is: configurations, how one is run, and how the results are shown."""
+"""An experiment: its configurations, the function that runs one, its table and its figure."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ if TYPE_CHECKING:
 __all__ = ["Config", "Experiment", "Limit", "Row", "TableSpec", "limited"]
 
 Config = dict[str, Any]
-"""The settings of one run, as JSON could hold them."""
+"""The settings of one run; JSON values only."""
 Row = dict[str, Any]
-"""One line of a tidy table: what was varied, and the scores."""
+"""One line of a tidy table: settings and scores."""
 Limit = tuple[int, int]
 """At most this many training and test rows."""
 
 
 @dataclass(frozen=True)
 class TableSpec:
-    """Which columns of the rows make the Markdown table."""
+    """The columns of the Markdown table."""
 
     keys: tuple[str, ...]
-    """Columns that tell one line from another; the scores are averaged over all else."""
+    """Columns that identify a line; scores are averaged over the others."""
     scores: tuple[str, ...] = ("smse", "msll", "coverage")
     paper: Mapping[tuple[Any, ...], Mapping[str, float]] = field(default_factory=dict)
-    """The paper's own numbers: values of `keys` ↦ score ↦ number."""
+    """Numbers of the paper: values of `keys` ↦ score ↦ number."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Experiment:
 
     name: str
     paper: str
-    """Where it stands in the paper."""
+    """Its place in the paper."""
     about: str
     configs: tuple[Config, ...]
     run: Callable[[Config, int], list[Row]]
@@ -44,14 +44,14 @@ class Experiment:
     table: TableSpec
     draw: Callable[[list[Row]], Figure]
     seeds: int = 5
-    """Seeds that are run by default."""
+    """Default number of seeds."""
 
 
 def limited(config: Config, limit: Limit | None) -> Config:
-    """Return the configuration cut down to at most so many training and test rows.
+    """Return the configuration for at most so many training and test rows.
 
-    Fewer rows have fewer experts: every expert keeps at least 20 rows, and no more experts are asked than
-    there are. A sweep over `values` keeps its first three.
+    The number of experts is reduced, so that an expert has at least 20 rows; a sweep over `values` keeps the
+    first three.
     """
     if limit is None:
         return config

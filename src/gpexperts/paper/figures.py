@@ -1,4 +1,4 @@
-"""Lines and dots of rows, one panel per score."""
+"""Line and dot plots of rows, one panel per score."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MARKERS = "osD^vP*Xph<>"
 
 
 def new_figure(columns: int, rows: int = 1, width: float = 4.2, height: float = 3.3) -> tuple[Figure, Any]:
-    """An empty figure and its axes, (rows, columns), without any global state."""
+    """Return an empty figure, independent of pyplot, and its axes (rows, columns)."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
@@ -46,7 +46,7 @@ def save(figure: Figure, path: Path) -> None:
 
 
 def save_png(figure: Figure, path: Path) -> None:
-    """Write NAME.png alone."""
+    """Write NAME.png."""
     figure.savefig(path.with_suffix(".png"), dpi=90, metadata={"Software": None})
 
 
@@ -63,8 +63,8 @@ def lines(
 ) -> Figure:
     """Draw each score against `x`, one line per value of `by`, with bars of ± one spread over seeds.
 
-    `panels` names a column with one row of panels per value. A `baseline` is a level: a dashed line
-    across. Scores (or x) in `log` get a logarithmic axis.
+    `panels` names a column with one row of panels per value. A `baseline` is a dashed horizontal line.
+    Scores in `log` have a logarithmic axis, and so has x if `logx`.
     """
     values = list(dict.fromkeys(row[panels] for row in rows)) if panels else [None]
     figure, axes = new_figure(len(scores), len(values))
@@ -93,7 +93,7 @@ def _lines(
     names = list(dict.fromkeys(row[by] for row in rows))
     for i, name in enumerate(names):
         mine = [row for row in rows if row[by] == name]
-        # "KNN-5" and "PoE + KNN" take the colour of their kind, dashed where it is there already.
+        # "KNN-5" and "PoE + KNN" have the colour of KNN and PoE, dashed if it is already used.
         colour = COLOURS.get(re.split(r"-| \+ ", str(name))[0], f"C{i}")
         style = "--" if colour in drawn else "-"
         drawn.add(colour)
@@ -114,7 +114,7 @@ def _lines(
 
 
 def _shifted(places: list[float], share: float, logarithmic: bool) -> list[float]:
-    """The places moved by a share of their range, so that bars of several lines stand apart."""
+    """Shift x by a share of its range, so that error bars do not overlap."""
     low, high = min(places), max(places)
     if logarithmic:
         return [p * (high / low) ** share for p in places]
@@ -134,8 +134,8 @@ def dots(
 ) -> Figure:
     """Draw each score over the values of `x`, a dot per value of `by`, with bars of ± one spread over seeds.
 
-    `panels` names a column with one panel per value and score, `per_row` of them side by side. Where rows
-    hold the paper's number of a score (see `with_paper`), it stands beside as a hollow diamond.
+    `panels` names a column with one panel per value and score, `per_row` panels in a row. The number of the
+    paper, if the rows have it (see `with_paper`), is a hollow diamond.
     """
     values = list(dict.fromkeys(row[panels] for row in rows)) if panels else [None]
     if panels is None:
@@ -165,7 +165,7 @@ def dots(
 
 
 def _log_scale(ax: Axes) -> None:
-    """A logarithmic axis whose numbers are written out."""
+    """Set a logarithmic axis with plain numbers."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     ax.set_yscale("log")
@@ -201,12 +201,12 @@ def _dots(ax: Axes, rows: list[Row], x: str, score: str, by: str | None) -> None
 
 
 def _single(rows: list[Row], score: str) -> list[tuple[float, float | None, int]]:
-    """The mean of a score over all the rows, if any has it."""
+    """The mean of a score over the rows, if any row has it."""
     return [line[score] for line in summarise(rows, (), (score,)).values()]
 
 
 def _legend(figure: Figure, *axes: Axes) -> None:
-    """One legend for all the axes; what is named alike is the same."""
+    """One legend for all axes; equal labels appear once."""
     named = {
         label: handle for ax in axes for handle, label in zip(*ax.get_legend_handles_labels(), strict=True)
     }

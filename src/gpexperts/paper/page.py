@@ -1,4 +1,4 @@
-"""The page of claims and results, written from the CSV files that the experiments left."""
+"""docs/reproduction.md, written from the CSV files of the experiments."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ __all__ = ["write_page"]
 
 
 def write_page(out: Path, page: Path) -> None:
-    """Write `page` from the results in `out`, and put what it shows into a folder beside it.
+    """Write `page` from the results in `out`, with its figures and tables in a folder beside it.
 
     Parameters
     ----------
     out : Path
-        Where `reproduce` wrote its results.
+        Folder of the results of `reproduce`.
     page : Path
         A Markdown file; its figures and tables go into the folder of the same name.
     """
@@ -43,24 +43,24 @@ def write_page(out: Path, page: Path) -> None:
 
 
 def _claims(results: dict[str, list[Row]]) -> str:
-    lines = ["| the paper says | here | why |", "| --- | --- | --- |"]
+    lines = ["| claim of the paper | result | reason |", "| --- | --- | --- |"]
     numbers = []
     for claim in CLAIMS:
         absent = [name for name in claim.rests_on if not results[name]]
         if absent:
-            lines.append(f"| {claim.text} | **not run** | `gpexperts reproduce {absent[0]}` would tell |")
+            lines.append(f"| {claim.text} | **not run** | run `gpexperts reproduce {absent[0]}` |")
             continue
         try:
             verdict, evidence = claim.judge(results)
         except KeyError as missing:  # some of its runs are not finished
             names = ", ".join(f"`gpexperts reproduce {name}`" for name in claim.rests_on)
-            lines.append(f"| {claim.text} | **incomplete** | without {missing}; {names} would complete it |")
+            lines.append(f"| {claim.text} | **incomplete** | {missing} is missing; run {names} |")
             continue
         lines.append(f"| {claim.text} | **{verdict}** | {REASONS.get(claim.text, '')} |")
         numbers.append(f"- *{claim.text}*: {verdict}. {_minus(evidence[0].upper() + evidence[1:])}.")
     sections = ["## Which claims hold", "\n".join(lines)]
     if numbers:
-        sections += ["The numbers that decide:", "\n".join(numbers)]
+        sections += ["The numbers:", "\n".join(numbers)]
     return "\n\n".join(sections)
 
 
@@ -81,14 +81,14 @@ def _section(experiment: Experiment, rows: list[Row], folder: str) -> str:
         table = markdown_table(rows, experiment.table)
         parts.append(f"<details><summary>All numbers</summary>\n\n{table}\n</details>")
     if absent := _absent(experiment, rows):
-        parts.append(f"Not run: {', '.join(absent)}; `gpexperts reproduce {experiment.name}` would run it.")
+        parts.append(f"Not run: {', '.join(absent)}; run `gpexperts reproduce {experiment.name}`.")
     return "\n\n".join(parts)
 
 
 def _absent(experiment: Experiment, rows: list[Row]) -> list[str]:
-    """What the configurations name and the rows lack."""
+    """Data and methods of the configurations that the rows do not have."""
     if not rows:
-        return ["all of it"]
+        return ["all runs"]
     present = {(row.get("data"), row.get("method")) for row in rows}
     sets = {row.get("data") for row in rows}
     absent = [

@@ -1,4 +1,4 @@
-"""Run an experiment, resume it where it was left, and write its table and figure."""
+"""Run an experiment, except for its finished runs, and write its table and figure."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ QUICK: Limit = (1000, 200)
 """Rows of a quick run."""
 
 OnRun = Callable[[str, int, int], None]
-"""Called before each run with a label, the runs done, and the runs in all."""
+"""Called before each run with a label, the number of finished runs, and the number of all runs."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of an experiment."""
+    """Results of an experiment."""
 
     rows: list[Row]
     missing: list[str]
-    """Data sets that were not at hand; their runs were left out."""
+    """Data sets that are not present; their runs were left out."""
     seconds: float
 
 
@@ -39,7 +39,7 @@ def reproduce(
     limit: Limit | None = None,
     on_run: OnRun | None = None,
 ) -> Outcome:
-    """Do the runs that are not yet in `out`, then write NAME.csv, .md, .png and .svg there.
+    """Do the runs that are not in `out`, then write NAME.csv, .md, .png and .svg there.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ def reproduce(
 def finished_rows(
     experiment: Experiment, store: RunStore, seeds: Sequence[int], limit: Limit | None = None
 ) -> list[Row]:
-    """Return the rows of all finished runs of an experiment with these seeds."""
+    """Return the rows of the finished runs of an experiment with these seeds."""
     configs, _ = _possible(experiment, limit, absent_too=True)
     rows = [
         {"experiment": experiment.name, "seed": seed} | row
@@ -84,10 +84,10 @@ def finished_rows(
 
 
 def write_finished(experiments: Iterable[Experiment], out: Path) -> None:
-    """Write tables and figures of the runs that are finished in `out`, complete or not.
+    """Write tables and figures of the finished runs in `out`.
 
-    A seed counts only if it is finished for every configuration of which any is: otherwise means
-    over different seeds would be compared.
+    Only seeds are used that are finished for every started configuration, so that all means are over the same
+    seeds.
     """
     store = RunStore(out / "runs.jsonl")
     for experiment in experiments:
@@ -110,7 +110,7 @@ def write_results(experiment: Experiment, rows: list[Row], out: Path, missing: S
     write_csv(rows, out / f"{experiment.name}.csv")
     n_seeds = len({row["seed"] for row in rows})
     note = "".join(
-        f"\nNot run: {name} is not at hand (`gpexperts datasets` says how to get it).\n" for name in missing
+        f"\nNot run: {name} is not present (`gpexperts datasets --download {name}`).\n" for name in missing
     )
     (out / f"{experiment.name}.md").write_text(
         f"### {experiment.name}\n\n{experiment.paper}: {experiment.about}. "
@@ -126,14 +126,14 @@ def write_results(experiment: Experiment, rows: list[Row], out: Path, missing: S
 def _possible(
     experiment: Experiment, limit: Limit | None, absent_too: bool = False
 ) -> tuple[list[Config], list[str]]:
-    """The configurations whose data are at hand, and the names of the data that are not."""
+    """Return the configurations whose data are present, and the names of the missing data."""
     present: list[Config] = []
     missing: list[str] = []
     for config in experiment.configs:
         data = config.get("data")
         if data is None or absent_too or find(str(VARIANTS.get(data, data))) is not None:
             small = limited(config, limit)
-            if small not in present:  # cut down, two may become one
+            if small not in present:  # two configurations may become equal by the limit
                 present.append(small)
         elif data not in missing:
             missing.append(data)

@@ -84,6 +84,11 @@ def paper_selection(name: str, inputs: np.ndarray | None = None, **changes: Any)
     if name == "knn":
         return KNNSelector(**{"metric": "euclidean"} | changes)
     if name == "dnn":
-        settings = {"hidden_units": 50, "output": "softmax", "batch_size": "auto", "max_iter": 100}
+        settings: dict[str, Any] = {
+            "hidden_units": 50,
+            "output": "softmax",
+            "batch_size": "auto",
+            "max_iter": 100,
+        }
         return DNNSelector(**settings | changes)
     return name

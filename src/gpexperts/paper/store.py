@@ -1,7 +1,6 @@
-"""A file of finished runs: one JSON line per run, so that none is ever done twice.
+"""A file of finished runs, one JSON line per run.
 
-A line is appended by a single write, and a line that a crash has cut short is not read: that run is
-simply done again.
+A line is appended by a single write. An incomplete line, left by a crash, is ignored; its run is repeated.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ class RunStore:
     Parameters
     ----------
     path : Path
-        Made, with its folder, when the first run is added.
+        Created, with its folder, when the first run is added.
     """
 
     def __init__(self, path: Path) -> None:
@@ -51,7 +50,7 @@ class RunStore:
         }
         line = json.dumps(run, ensure_ascii=False) + "\n"
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        # A line cut short by a crash must not swallow this one.
+        # An incomplete line must not be joined with this one.
         if self.path.is_file() and self.path.stat().st_size and not self._ends_whole():
             line = "\n" + line
         descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
@@ -63,7 +62,7 @@ class RunStore:
         self._runs[_key(experiment, config, seed)] = json.loads(line)
 
     def seconds(self, experiment: str) -> float:
-        """Return what all runs of an experiment took together."""
+        """Return the seconds of all runs of an experiment."""
         return sum(run["seconds"] for run in self._runs.values() if run["experiment"] == experiment)
 
     def _ends_whole(self) -> bool:
@@ -78,7 +77,7 @@ class RunStore:
             try:
                 yield json.loads(line)
             except json.JSONDecodeError:
-                continue  # cut short by a crash; the run counts as not done
+                continue  # incomplete line of a crashed run
 
 
 def _key(experiment: str, config: Config, seed: int) -> str:

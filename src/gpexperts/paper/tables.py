@@ -1,4 +1,4 @@
-"""From rows to a tidy CSV file and a Markdown table with the paper's numbers beside ours."""
+"""Rows as a CSV file, and as a Markdown table with the numbers of the paper."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def write_csv(rows: list[Row], path: Path) -> None:
 
 
 def read_csv(path: Path) -> list[Row]:
-    """Read what `write_csv` wrote: numbers are numbers again, empty cells are left out."""
+    """Read a file of `write_csv`; numbers are converted, empty cells are left out."""
     with path.open(newline="", encoding="utf-8") as file:
         return [
             {key: _value(cell) for key, cell in row.items() if cell != ""} for row in csv.DictReader(file)
@@ -62,7 +62,7 @@ def _value(cell: str) -> int | float | str:
 
 
 def summarise(rows: list[Row], keys: tuple[str, ...], scores: tuple[str, ...]) -> Summary:
-    """Average the scores over rows of one seed, then over seeds; lines stay in the order of the rows."""
+    """Average the scores over the rows of each seed, then over seeds, in the order of the rows."""
     cells: dict[tuple[Any, ...], dict[str, dict[int, list[float]]]] = {}
     for row in rows:
         line = cells.setdefault(tuple(row.get(key) for key in keys), {})
@@ -77,14 +77,14 @@ def summarise(rows: list[Row], keys: tuple[str, ...], scores: tuple[str, ...]) -
 
 
 def mean_of(rows: list[Row], score: str, **where: Any) -> float:
-    """The mean of a score over the rows with these values; NaN where there are none."""
+    """Return the mean of a score over the rows with these values; NaN if there are none."""
     mine = [row for row in rows if all(row.get(key) == value for key, value in where.items())]
     values = [row[score] for row in mine if row.get(score) is not None]
     return statistics.fmean(values) if values else math.nan
 
 
 def with_paper(rows: list[Row], spec: TableSpec) -> list[Row]:
-    """The rows, each with the paper's numbers in columns named after the scores: "smse_paper"."""
+    """Return the rows with the numbers of the paper in further columns such as "smse_paper"."""
     numbers = [spec.paper.get(tuple(row.get(key) for key in spec.keys), {}) for row in rows]
     return [
         row | {f"{score}_paper": number for score, number in paper.items()}
@@ -93,7 +93,7 @@ def with_paper(rows: list[Row], spec: TableSpec) -> list[Row]:
 
 
 def markdown_table(rows: list[Row], spec: TableSpec) -> str:
-    """A table of mean ± standard deviation over seeds, with a column for the paper's numbers."""
+    """Return a table of mean ± standard deviation over seeds, with the numbers of the paper."""
     summary = summarise(rows, spec.keys, spec.scores)
     ours = [s for s in spec.scores if any(s in line for line in summary.values())]
     papers = {s for line in spec.paper.values() for s in line}

@@ -1,4 +1,4 @@
-"""Every experiment of the paper, on a handful of rows: it runs, resumes, and writes what it should."""
+"""Every experiment on a few rows: it runs, resumes, and writes its files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gpexperts.paper.tables import read_csv
 
 TINY = (60, 12)
 
-needs_data = pytest.mark.skipif(find("concrete") is None, reason="the paper's data sets are not here")
+needs_data = pytest.mark.skipif(find("concrete") is None, reason="the data sets of the paper are missing")
 
 
 @needs_data
@@ -39,7 +39,7 @@ def test_reproduce_writes_table_and_figure(experiment: Experiment, at_most: int,
     assert "nan" not in (tmp_path / f"{experiment.name}.md").read_text()
 
 
-def test_finished_runs_are_not_repeated_and_new_seeds_are_added(tmp_path: Path) -> None:
+def test_finished_runs_are_not_repeated(tmp_path: Path) -> None:
     experiment = EXPERIMENTS["selection-scheme"]
     first = reproduce(experiment, tmp_path, [0], TINY)
     seeds: list[int] = []
@@ -53,7 +53,7 @@ def test_finished_runs_are_not_repeated_and_new_seeds_are_added(tmp_path: Path) 
     assert [row for row in again.rows if row["seed"] == 0] == first.rows
 
 
-def test_every_experiment_of_the_paper_is_there() -> None:
+def test_experiments_in_the_order_of_the_paper() -> None:
     assert list(EXPERIMENTS) == [
         "concrete-baselines", "concrete-graph", "selection-scheme", "concrete-selection",
         "concrete-activation", "concrete-ci", "synthetic-intervals", "synthetic-k",
@@ -62,13 +62,13 @@ def test_every_experiment_of_the_paper_is_there() -> None:
     ]  # fmt: skip
 
 
-def test_configurations_are_data() -> None:
+def test_configurations_are_json() -> None:
     for experiment in EXPERIMENTS.values():
         assert json.loads(json.dumps(experiment.configs)) == [dict(c) for c in experiment.configs]
 
 
 @pytest.mark.parametrize("experiment", EXPERIMENTS.values(), ids=lambda e: e.name)
-def test_the_papers_numbers_name_lines_that_can_occur(experiment: Experiment) -> None:
+def test_numbers_of_the_paper_have_possible_keys(experiment: Experiment) -> None:
     known = {c.get("data") for c in experiment.configs}
     for key, numbers in experiment.table.paper.items():
         assert len(key) == len(experiment.table.keys)
@@ -77,7 +77,7 @@ def test_the_papers_numbers_name_lines_that_can_occur(experiment: Experiment) ->
             assert key[0] in known
 
 
-def test_unfinished_runs_are_shown_for_the_seeds_that_all_have(tmp_path: Path) -> None:
+def test_unfinished_experiment_uses_common_seeds(tmp_path: Path) -> None:
     store = RunStore(tmp_path / "runs.jsonl")
     experiment = EXPERIMENTS["partition"]
     first, second, *_ = experiment.configs

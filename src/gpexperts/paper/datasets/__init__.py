@@ -1,7 +1,7 @@
 """Data sets of the paper, synthetic and real.
 
-`load(name)` returns the arrays of a data set, `split(name)` its training and test rows, `analytic_problem` the
-synthetic problem with one input.
+`load(name)` returns the arrays of a data set, `split(name)` its training and test rows;
+`analytic_problem` is the synthetic problem with one input.
 """
 
 from gpexperts.paper.datasets.base import DATASETS, DataSet, DataSetMissingError, find, load

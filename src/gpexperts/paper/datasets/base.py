@@ -68,6 +68,7 @@ class DataSetMissingError(FileNotFoundError):
 
 
 _UCI = "https://archive.ics.uci.edu"
+_GPML = "http://www.gaussianprocess.org/gpml/data"
 _DELVE = "https://www.cs.toronto.edu/~delve/data/pumadyn"
 
 DATASETS: dict[str, DataSet] = {
@@ -119,10 +120,10 @@ DATASETS: dict[str, DataSet] = {
         ),
         DataSet(
             "sarcos", "SARCOS inverse dynamics, torque 1", 44484, 21,
-            "http://www.gaussianprocess.org/gpml/data/",
+            f"{_GPML}/",
             (
-                OriginalFile("http://www.gaussianprocess.org/gpml/data/sarcos_inv.mat", "sarcos_inv.mat"),
-                OriginalFile("http://www.gaussianprocess.org/gpml/data/sarcos_inv_test.mat", "sarcos_inv_test.mat"),
+                OriginalFile(f"{_GPML}/sarcos_inv.mat", "sarcos_inv.mat"),
+                OriginalFile(f"{_GPML}/sarcos_inv_test.mat", "sarcos_inv_test.mat"),
             ),
             uci.sarcos, aliases=("sacros",),
             prepared_sha256="115c754c4258428c66914197ec7047fdae016f6e8637dbce27035a21875b0114",
@@ -228,8 +229,8 @@ def _check(dataset: DataSet, arrays: Arrays, path: Path) -> None:
     shape, expected = arrays["X"].shape, (dataset.rows, dataset.columns)
     if shape != expected or arrays["y"].shape != expected[:1]:
         raise ValueError(
-            f"{path} should hold {dataset.name} with X {expected} and y {expected[:1]}, but has X {shape} and "
-            f"y {arrays['y'].shape}. Delete the file and load the data set again, or replace the file."
+            f"{path} should hold {dataset.name} with X {expected} and y {expected[:1]}, but has X {shape} "
+            f"and y {arrays['y'].shape}. Delete the file and load the data set again, or replace the file."
         )
 
 

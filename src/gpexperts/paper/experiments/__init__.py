@@ -1,8 +1,4 @@
-"""Jalali & Kasneci, on selecting experts for each query.
-
-The paper is "Entry Dependent Expert Selection in Distributed Gaussian Processes Using Multilabel
-Classification". One file per table or figure; `EXPERIMENTS` holds them by name, in the order of the paper.
-"""
+"""The experiments, one file per table or figure; `EXPERIMENTS` has them in the order of the paper."""
 
 from gpexperts.paper.experiment import Experiment
 from gpexperts.paper.experiments import (

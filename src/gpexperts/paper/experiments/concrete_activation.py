@@ -1,4 +1,4 @@
-"""Figure "Activation Functions": softmax against sigmoid output of the network that selects."""
+"""Figure "Activation Functions": softmax and sigmoid output of the selecting network."""
 
 from __future__ import annotations
 

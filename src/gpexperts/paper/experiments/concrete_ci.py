@@ -1,4 +1,4 @@
-"""Table "Expert Selection in CI-Based Baselines": what KNN selection does to GPoE, RBCM and GRBCM."""
+"""Table "Expert Selection in CI-Based Baselines": GPoE, RBCM and GRBCM with and without KNN."""
 
 from __future__ import annotations
 

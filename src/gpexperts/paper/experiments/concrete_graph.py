@@ -20,14 +20,14 @@ def run(config: Config, seed: int) -> list[Row]:
     """The experts with their importance, and the edges between them."""
     rows = problem(config, seed)
     model = fitted(config, rows, seed)
-    said = model.explain(rows.X_test).said
+    expert_mean = model.explain(rows.X_test).expert_mean
     selector = GGMSelector(inputs=rows.X_test).fit(
         ExpertsView(
             X=rows.X_train,
             labels=model.labels_,
             centroids=model.centroids_,
             length_scale=np.ones(rows.X_train.shape[1]),
-            means_at=lambda _: said,
+            means_at=lambda _: expert_mean,
             transform=lambda X: X,
             random_state=np.random.RandomState(seed),
         )

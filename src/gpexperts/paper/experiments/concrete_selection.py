@@ -1,4 +1,4 @@
-"""Figure "Expert selection prediction qualities": how soon each selection reaches NPAE as K grows."""
+"""Figure "Expert selection prediction qualities": GGM, KNN and DNN against NPAE as K grows."""
 
 from __future__ import annotations
 

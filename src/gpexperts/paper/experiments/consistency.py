@@ -1,7 +1,7 @@
-"""Asymptotic properties: whether a rule approaches the full GP, and the truth, as n grows.
+"""Asymptotic properties: distance to the full GP and to the noise-free function as n grows.
 
-Experts keep their size and grow in number, the case in which theory says that PoE and BCM go wrong. Queries
-lie inside the training inputs; their targets are the noise-free function.
+The size of the experts is fixed and their number grows. In theory, PoE and BCM are then inconsistent.
+The queries lie inside the training inputs; their targets are the noise-free function.
 """
 
 from __future__ import annotations

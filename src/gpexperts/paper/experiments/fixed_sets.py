@@ -1,7 +1,7 @@
-"""Not in the paper: how well any fixed set of K experts could do, to tell GGM's choice from its limits.
+"""Not in the paper: all fixed sets of K experts, to see the limits of GGM.
 
-Every set of K experts is tried for all queries, and the test error of the best, the median and the worst
-stand beside GGM, which chooses one of them, and KNN, which chooses anew for each query.
+Every set of K experts is used for all queries. The test errors of the best, the median and the worst set are
+compared with GGM, which selects one of these sets, and KNN, which selects a set for each query.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class FixedSelector(Selector):
-    """Ask the same experts about every query."""
+    """Select the same experts for every query."""
 
     def __init__(self, experts: tuple[int, ...] = ()) -> None:
         self.experts = experts
@@ -54,7 +54,7 @@ def run(config: Config, seed: int) -> list[Row]:
 
 
 def draw(rows: list[Row]) -> Figure:
-    """One dot per way of choosing."""
+    """One dot per method."""
     short = [row | {"method": row["method"].split(" of ")[0]} for row in rows]
     return dots(short, "method", ("smse", "msll"), panels="data", log=("smse",), width=3.6)
 

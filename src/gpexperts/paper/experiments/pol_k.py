@@ -1,4 +1,4 @@
-"""Not in the paper: how many experts pol should ask, to tell why its numbers here differ from the paper's."""
+"""Not in the paper: the number of experts on pol, to explain the difference to the paper."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Not in the paper: protein with the targets RMSD and log(1 + RMSD), to tell which of them the paper had.
+"""Not in the paper: protein with the targets RMSD and log(1 + RMSD), to find the target of the paper.
 
-Both are trained the quick way, on blocks of every part, and ask five experts: enough to tell them apart.
+Both are trained on blocks (training="auto") and use five experts per query.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ TABLE = TableSpec(
 EXPERIMENT = Experiment(
     name="protein-target",
     paper="Not in the paper",
-    about="protein, M = 70, KNN with K = 5, quick training: the targets RMSD and log(1 + RMSD)",
+    about="protein, M = 70, KNN with K = 5, training on blocks: the targets RMSD and log(1 + RMSD)",
     configs=tuple(
         {"data": data, "n_experts": 70, "training": "auto", "methods": [selected_by("knn", 5)]}
         for data in ("protein", "protein-log1p")

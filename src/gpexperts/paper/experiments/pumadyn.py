@@ -1,4 +1,4 @@
-"""Table Pumadyn and its figure of prediction times: M = 10, 15, 20, half and 70 % of the experts asked."""
+"""Table Pumadyn and its figure of prediction times: M = 10, 15, 20, 50 % and 70 % of the experts."""
 
 from __future__ import annotations
 

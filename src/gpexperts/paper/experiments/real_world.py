@@ -1,9 +1,8 @@
 """Tables of SMSE and MSLL on real data.
 
-Sarcos is there twice: "sarcos-official" is the paper's split, whose test rows are all training rows too;
-"sarcos" leaves them out of training. So is protein: the paper's numbers look like those of
-the target log(1 + RMSD), "protein-log1p"; "protein" has RMSD itself. NPAE with all experts is also run where
-the paper could not run it.
+Two data sets have two variants. "sarcos-official" is the split of the paper, whose test rows are all training
+rows; "sarcos" leaves them out of training. "protein" has the target RMSD; "protein-log1p" has log(1 + RMSD),
+which agrees better with the paper. NPAE with all experts is also run where the paper could not.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ SETTINGS: dict[str, tuple[int, float]] = {
 """Data ↦ M and K/M. With a hundredth of its rows, song_head gets a tenth of song's experts."""
 
 HUGE = ("song",)
-"""Where NPAE with all experts takes by far the longest: it is a run of its own, after all the others."""
+"""Data sets on which NPAE with all experts is a separate run, because it takes longest."""
 
 COLUMNS = ("airfoil", "parkinsons", "pol", "protein-log1p", "sarcos-official", "song")
 SMSE: dict[str, tuple[float, ...]] = {
@@ -71,8 +70,8 @@ PAPER |= {
 def _methods(data: str, ratio: float) -> list[Config]:
     ratios = (ratio, 0.7) if data == "parkinsons" else (ratio,)
     chosen = [selected_by(name, r) for r in ratios for name in ("ggm", "knn", "dnn")]
-    everyone = [] if data in HUGE else [aggregated("npae")]
-    return [aggregated("gpoe"), aggregated("rbcm"), aggregated("grbcm"), *chosen, *everyone]
+    full = [] if data in HUGE else [aggregated("npae")]
+    return [aggregated("gpoe"), aggregated("rbcm"), aggregated("grbcm"), *chosen, *full]
 
 
 TABLE = TableSpec(
@@ -83,7 +82,7 @@ TABLE = TableSpec(
 
 
 def draw(rows: list[Row]) -> Figure:
-    """One panel per set and score; "KNN-7" asks 70 % of the experts where others are asked half."""
+    """One panel per set and score; "KNN-7" selects 70 % of the experts, "KNN" the usual ratio."""
     named = [
         row | {"method": f"{row['method']}-7"} if row.get("ratio") == 0.7 else row
         for row in with_paper(rows, TABLE)

@@ -1,7 +1,7 @@
-"""Not in the paper: sarcos with ever shorter length scales and less noise, to tell recall from prediction.
+"""Not in the paper: sarcos with shorter length scales and less noise, to separate recall from prediction.
 
-The official test rows are training rows. A model that follows its training rows more closely than the
-likelihood allows does better on them, and worse on rows it has not seen.
+The official test rows are training rows. A model that overfits its training rows has smaller errors on them,
+and larger errors on new rows.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Figure of Example 2: five experts, ten queries, and who is asked by all, GGM, KNN and DNN."""
+"""Figure of Example 2: five experts, ten queries, and the experts that all, GGM, KNN and DNN select."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ if TYPE_CHECKING:
 
 
 def run(config: Config, seed: int) -> list[Row]:
-    """One row per method and query: where it is, and whom it asks."""
+    """One row per method and query: its input and its experts."""
     everything = problem(config, seed)
     order = np.argsort(everything.X_test[:, 0])
     spaced = np.linspace(0, len(order) - 1, min(config["queries"], len(order))).astype(int)
     queries = everything.X_test[order[spaced]]
     rows: list[Row] = []
     for row, experts in evaluated(config, everything, seed):
-        # Experts are numbered from left to right, as a reader would.
+        # Experts are numbered from left to right.
         rank = np.argsort(np.argsort(experts.centroids_[:, 0])) + 1
-        asked = [sorted(rank[e].tolist()) for e in experts.select(queries)]
-        n_sets = len({tuple(a) for a in asked})
+        chosen = [sorted(rank[e].tolist()) for e in experts.select(queries)]
+        n_sets = len({tuple(a) for a in chosen})
         scores = {key: row[key] for key in ("method", "n_experts", "smse", "msll")}
         rows += [
             scores | {"query": q + 1, "x": float(x), "experts": " ".join(map(str, a)), "sets": n_sets}
-            for q, (x, a) in enumerate(zip(queries[:, 0], asked, strict=True))
+            for q, (x, a) in enumerate(zip(queries[:, 0], chosen, strict=True))
         ]
     return rows
 
 
 def draw(rows: list[Row]) -> Figure:
-    """Experts above, queries below, a line where an expert is asked."""
+    """Experts above, queries below, a line for each selected expert."""
     rows = [row for row in rows if row["seed"] == rows[0]["seed"]]
     methods = list(dict.fromkeys(row["method"] for row in rows))
     figure, axes = new_figure(2, -(-len(methods) // 2), width=5.2, height=2.6)
@@ -65,7 +65,7 @@ def draw(rows: list[Row]) -> Figure:
 EXPERIMENT = Experiment(
     name="selection-scheme",
     paper="Example 2 and its figure",
-    about="5 experts, 10 queries, K = 3: who is asked by all, GGM, KNN and DNN",
+    about="5 experts, 10 queries, K = 3: the experts that all, GGM, KNN and DNN select",
     configs=(
         {
             "n": 1000, "n_experts": 5, "queries": 10,

@@ -20,7 +20,7 @@ LEVEL = 0.99
 
 
 def run(config: Config, seed: int) -> list[Row]:
-    """The scores of each method; for one seed also its curve: mean and std of an observation over a grid."""
+    """Scores of each method; for one seed also its curve: mean and std of an observation on a grid."""
     data = problem(config, seed)
     grid = np.linspace(*config["grid"])[:, None]
     scores: list[Row] = []
@@ -77,7 +77,9 @@ EXPERIMENT = Experiment(
     configs=(
         {
             "n": 3000, "n_experts": 10, "grid": [-0.2, 1.2, 281], "drawn_seed": 0,
-            "methods": [aggregated("npae"), *(selected_by(name, 5) for name in ("ggm", "knn", "dnn")), exact()],
+            "methods": [
+                aggregated("npae"), *(selected_by(name, 5) for name in ("ggm", "knn", "dnn")), exact()
+            ],
         },
     ),
     run=run,
