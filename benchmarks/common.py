@@ -1,4 +1,4 @@
-"""Shared by all benchmarks: the data splits, a run in its own process with a time limit, and its line of JSON."""
+"""Shared by all benchmarks: data splits, runs in their own process with a time limit, lines of JSON."""
 
 from __future__ import annotations
 
