@@ -10,24 +10,24 @@ import numpy as np
 from scipy.stats import binom, chi2
 
 import common
-from calibration import ALL, BINS, FEW, LEVELS, RULES, ZONES, methods
+from calibration import ALL, BINS, FEW, LEVELS, RULES, ZONES, all_methods
 
 PAGE = common.HERE.parent / "docs" / "calibration.md"
 FIGURE = PAGE.parent / "images" / "calibration.png"
 BAND = 0.999
-"""Chance that a right answer lies in the band of chance."""
+"""Probability of the band around the nominal value."""
 Row = dict[str, Any]
 
 
 def write() -> None:
-    """Write the figure, and what stands between the marks of the page."""
+    """Write the figure, and the text between the marks of the page."""
     draw(_prior_results(), FIGURE)
     for name, lines in tables().items():
         common.write_between(PAGE, name, lines)
 
 
 def tables() -> dict[str, str]:
-    """Return what stands between the marks of each name."""
+    """Return the text between the marks of each name."""
     prior = _prior_results()
     return {
         "prior": "\n".join([*_verdicts(prior), "", *_details(prior)]),
@@ -40,13 +40,13 @@ def _prior_results() -> dict[Any, Row]:
 
 
 def verdict(share: float, level: float, n: int) -> str:
-    """Return ▼ for intervals that are too narrow by more than chance, ▲ for too wide ones, else nothing."""
+    """Return ▼ for intervals that are significantly too narrow, ▲ for too wide ones, else nothing."""
     low, high = binom.ppf([0.5 - BAND / 2, 0.5 + BAND / 2], n, level)
     return "▼" if share * n < low else "▲" if share * n > high else ""
 
 
 def verdict_of_squares(mean_square: float, n: int) -> str:
-    """Return the same for a mean of squared z-scores, n times which is χ² with n degrees of freedom."""
+    """Return the same for a mean of squared z-scores; n times this mean is χ² with n degrees of freedom."""
     low, high = chi2.ppf([0.5 - BAND / 2, 0.5 + BAND / 2], n)
     return "▲" if mean_square * n < low else "▼" if mean_square * n > high else ""
 
@@ -69,7 +69,7 @@ def _verdicts(prior: dict[Any, Row]) -> list[str]:
         "| rule | experts | " + " | ".join(ZONES) + " |",
         "| --- | --- |" + " ---: |" * len(ZONES),
     ]
-    for rule, selection in methods():
+    for rule, selection in all_methods():
         cells = []
         for zone in ZONES:
             row = prior.get((rule, selection, zone, "latent"))
@@ -88,7 +88,7 @@ def _details(prior: dict[Any, Row]) -> list[str]:
             + "".join(f" y {100 * p:g} % |" for p in LEVELS) + " y z² |",
             "| --- | --- |" + " ---: |" * (2 * len(LEVELS) + 2),
         ]  # fmt: skip
-        for rule, selection in methods():
+        for rule, selection in all_methods():
             if (rule, selection, zone, "latent") not in prior:
                 continue
             cells = []

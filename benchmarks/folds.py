@@ -3,8 +3,8 @@
     python benchmarks/folds.py                       # every set and every alternative
     python benchmarks/folds.py --data pol --choice default "parts of 250 rows"
 
-A random tenth of the training part is held out. The defaults and each alternative, with one constant changed, are
-fitted to the rest. A change of a default should be justified by this benchmark.
+A random tenth of the training part is held out. The defaults and each alternative, with one constant changed,
+are fitted to the rest. A change of a default should be justified by this benchmark.
 """
 
 from __future__ import annotations

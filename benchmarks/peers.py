@@ -4,8 +4,8 @@
     python benchmarks/peers.py --data pol --method gpexperts --seed 3
     python benchmarks/peers.py --table                 # write benchmarks/README.md
 
-Each run has its own process and at most 15 minutes. All methods have the same rows, standardised by the training
-part. gpexperts runs with seeds 0 to 4 and the median is reported, the other methods with seed 0.
+Each run has its own process and at most 15 minutes. All methods have the same rows, standardised by the
+training part. gpexperts runs with seeds 0 to 4 and the median is reported, the other methods with seed 0.
 """
 
 from __future__ import annotations

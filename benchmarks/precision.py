@@ -5,8 +5,8 @@
 
 For the experts and queries of a default fit: the pair stage with its two products in double and in single
 precision (kernel values in double), the largest change of a predicted mean and standard deviation in units of
-the signal's standard deviation, the time, and the numerical rank of the blocks k(X_i, X_j). A factored block is
-cheaper only if its rank is well below half of its rows.
+the signal's standard deviation, the time, and the numerical rank of the blocks k(X_i, X_j). A factored
+block is cheaper only if its rank is well below half of its rows.
 """
 
 from __future__ import annotations

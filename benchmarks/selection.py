@@ -4,8 +4,8 @@
     python benchmarks/selection.py --parts default    # only the second of the two fits below
     python benchmarks/selection.py --queries 500
 
-One fit with the 70 k-means parts of the paper. Every selector, and NPAE with all experts, then predicts the same
-queries with the same hyperparameters. A second fit with the defaults: the selected number of experts, and all.
+One fit with the 70 k-means parts of the paper. Every selector, and NPAE with all experts, then predicts the
+same queries with the same hyperparameters. A second fit has the defaults, with the chosen K and with all.
 Rows in results/selection.jsonl are not computed again.
 """
 

@@ -3,8 +3,8 @@
     python benchmarks/training.py
     python benchmarks/training.py --data pol
 
-The default is fitted first (with parts of 400 rows, also where it would be the exact GP). Its parts and kernel
-are then trained on all rows. Both models predict the test rows with the same settings.
+The default is fitted first (with parts of 400 rows, also where it would be the exact GP). Its parts and
+kernel are then trained on all rows. Both models predict the test rows with the same settings.
 """
 
 from __future__ import annotations
