@@ -61,8 +61,8 @@ def _gpboost(X: np.ndarray, y: np.ndarray, seed: int, kernel: str, shape: float,
     model.fit(y=y)
 
     def predict(Z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        answer = model.predict(gp_coords_pred=Z, predict_var=True, predict_response=True)
-        return answer["mu"], np.sqrt(answer["var"])
+        prediction = model.predict(gp_coords_pred=Z, predict_var=True, predict_response=True)
+        return prediction["mu"], np.sqrt(prediction["var"])
 
     noise, signal, *ranges = np.ravel(model.get_cov_pars())
     trained = Matern(np.array(ranges) * unit, nu=shape)
@@ -122,9 +122,11 @@ def _svgp(X: np.ndarray, y: np.ndarray, seed: int, n_inducing: int) -> Fitted:
                 optimiser.step()
             model.eval(), likelihood.eval()
             with torch.no_grad():
-                answer = likelihood(model(x_all[held_out]))
+                prediction = likelihood(model(x_all[held_out]))
                 loss = float(
-                    -torch.distributions.Normal(answer.mean, answer.stddev).log_prob(y_all[held_out]).mean()
+                    -torch.distributions.Normal(prediction.mean, prediction.stddev)
+                    .log_prob(y_all[held_out])
+                    .mean()
                 )
             waited = 0 if loss < reached - 1e-3 else waited + 1
             reached = min(reached, loss)
@@ -139,8 +141,8 @@ def _svgp(X: np.ndarray, y: np.ndarray, seed: int, n_inducing: int) -> Fitted:
         means, deviations = [], []
         with torch.no_grad():
             for part in torch.tensor(Z, dtype=torch.float32).split(4096):
-                answer = noise(chosen(part))
-                means.append(answer.mean.numpy()), deviations.append(answer.stddev.numpy())
+                prediction = noise(chosen(part))
+                means.append(prediction.mean.numpy()), deviations.append(prediction.stddev.numpy())
         return np.concatenate(means).astype(float), np.concatenate(deviations).astype(float)
 
     signal = ConstantKernel(float(chosen.covar_module.outputscale))
