@@ -1,6 +1,7 @@
-"""Engines: where the work runs. The default is threads of this machine; `dask` is a cluster."""
+"""Engines: where work runs. The default is threads of this machine; `dask` is a cluster."""
 
 from gpexperts.engines.base import Engine, Held
+from gpexperts.engines.dask_types import is_client, is_collection
 from gpexperts.engines.threads import ThreadEngine, blas_threads, usable_workers
 
-__all__ = ["Engine", "Held", "ThreadEngine", "blas_threads", "usable_workers"]
+__all__ = ["Engine", "Held", "ThreadEngine", "blas_threads", "is_client", "is_collection", "usable_workers"]

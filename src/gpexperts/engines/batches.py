@@ -1,4 +1,4 @@
-"""Pieces of work of known cost, dealt to batches: a task costs a scheduler about a millisecond."""
+"""Batches of items of about equal cost: a Dask task has an overhead of about a millisecond."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["balanced_batches", "in_order"]
 
 
 def balanced_batches(costs: Sequence[float], n_batches: int) -> list[list[int]]:
-    """Deal positions to at most `n_batches` batches of about equal cost, none of them empty."""
+    """Assign positions to at most `n_batches` non-empty batches of about equal cost."""
     n_batches = min(n_batches, len(costs))
     batches: list[list[int]] = [[] for _ in range(n_batches)]
     load = np.zeros(n_batches)

@@ -1,4 +1,4 @@
-"""Finding a Dask client: the current one, one that was opened before, or a new one."""
+"""Find a Dask client: the current one, one that was opened before, or a new one."""
 
 from __future__ import annotations
 
@@ -9,38 +9,19 @@ from typing import Any
 from gpexperts.engines.threads import usable_workers
 from gpexperts.exceptions import ClusterError, MissingExtraError
 
-__all__ = [
-    "address_of",
-    "bytes_sent",
-    "client_at",
-    "distributed",
-    "has_workers",
-    "is_client",
-    "is_collection",
-]
+__all__ = ["address_of", "client_at", "distributed"]
 
 _clients: dict[str, Any] = {}
-"""Clients that were given or opened, by address, so that each address is connected to once."""
+"""Clients that were given or opened, by address: one connection per address."""
 
 
 def distributed() -> Any:
-    """The package, or an error that tells how to install it."""
+    """The package `distributed`, or an error that explains how to install it."""
     try:
         import distributed
     except ImportError as error:
         raise MissingExtraError("engine='dask'", "dask") from error
     return distributed
-
-
-def is_collection(X: Any) -> bool:
-    """Whether X is a dask array or frame; does not import dask."""
-    # Frames of Dask before 2025 are of another package.
-    return type(X).__module__.partition(".")[0] in ("dask", "dask_expr")
-
-
-def is_client(value: Any) -> bool:
-    """Whether a value is a Dask client; does not import dask."""
-    return type(value).__module__.partition(".")[0] == "distributed" and hasattr(value, "scheduler")
 
 
 def address_of(client: Any) -> str:
@@ -59,14 +40,14 @@ def client_at(address: str | None, patience: float) -> Any:
         The scheduler's address, or the path of a scheduler file; None is the current client, or a new
         cluster of this machine's cores if there is none.
     patience : float
-        Seconds in which a scheduler must answer.
+        Seconds to wait for the scheduler to reply.
     """
     with suppress(ValueError):
         current = distributed().Client.current()
         if address is None or address == str(current.scheduler.address):
             return current
     if address is None:
-        return _of_this_machine()
+        return _local_cluster()
     client = _clients.get(address)
     if client is None or client.status != "running":
         try:
@@ -77,14 +58,14 @@ def client_at(address: str | None, patience: float) -> Any:
             )
         except OSError as error:
             raise ClusterError(
-                f"No Dask scheduler answers at {address} within {patience:g} s. "
+                f"No Dask scheduler replied at {address} within {patience:g} s. "
                 "Start one with `dask scheduler`, or correct the address."
             ) from error
         _clients[address] = client
     return client
 
 
-def _of_this_machine() -> Any:
+def _local_cluster() -> Any:
     cluster = distributed().LocalCluster(
         n_workers=usable_workers(None), threads_per_worker=1, dashboard_address=":0"
     )
@@ -95,16 +76,3 @@ def _of_this_machine() -> Any:
         file=sys.stderr,
     )
     return client
-
-
-def bytes_sent(client: Any) -> int:
-    """Bytes that a client has sent to its scheduler so far: tasks, and the arguments in them."""
-    return int(getattr(client.scheduler_comm, "byte_count", 0))
-
-
-def has_workers(client: Any) -> bool:
-    """Whether a scheduler is there, and has workers."""
-    try:
-        return bool(client.nthreads())
-    except (OSError, RuntimeError):  # the scheduler is away
-        return False

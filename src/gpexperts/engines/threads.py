@@ -1,9 +1,8 @@
-"""Threads of this machine, each with a BLAS of its own.
+"""Threads of this machine, each with one BLAS thread.
 
-A 600 × 600 Cholesky factorisation is slower on two BLAS threads than on one; two of them on two
-threads take the time of one. So experts run in parallel, each on one BLAS thread. A single large
-matrix is the exception: it gets all the threads of SciPy's BLAS. NumPy's wheels bring a BLAS of their own,
-whose threads go on spinning for a while after a product and take the cores from SciPy's: it gets one.
+A 600 × 600 Cholesky factorisation is slower on two BLAS threads than on one. So experts run in parallel,
+each on one BLAS thread. A single large matrix uses all threads of SciPy's BLAS. NumPy's wheels have another
+BLAS, whose threads spin for a while after a product and take the cores from SciPy's: it gets one thread.
 """
 
 from __future__ import annotations
@@ -26,17 +25,17 @@ from gpexperts.engines.base import Engine, Item, Result
 __all__ = ["ThreadEngine", "blas_threads", "usable_workers"]
 
 _LARGE = 6e9
-"""Operations from which a lone piece of work gains by several BLAS threads (a matrix of 1,800 rows). For
-smaller ones the threads cost more than they bring, and on a busy machine fifty times as much."""
+"""Operations from which a single item is faster on several BLAS threads (a matrix of 1,800 rows). Smaller
+ones are slower, on a busy machine up to fifty times."""
 
 
 class ThreadEngine(Engine):
-    """Run pieces of work in threads of this process.
+    """Run items in threads of this process.
 
     Parameters
     ----------
     n_jobs : int or None
-        As in scikit-learn, except that None means all usable cores, or 1 inside another worker.
+        As in scikit-learn, except that None means all usable cores, or 1 inside a worker of joblib.
     """
 
     def __init__(self, n_jobs: int | None = None) -> None:
@@ -58,13 +57,13 @@ class ThreadEngine(Engine):
             large = costs is None or max(costs, default=0.0) >= _LARGE
             with blas_threads(n_workers if large else 1):
                 return [function(item) for item in items]
-        # Dear items first, so that no thread is left with a large one at the end.
+        # Expensive items first, so that no thread starts a large one at the end.
         order = range(n_items) if costs is None else np.argsort(-np.asarray(costs), kind="stable")
         results: list[Result | None] = [None] * n_items
         queue, lock = iter(order), threading.Lock()
         stop: list[BaseException | None] = []  # the first error, or None for an interrupt of the caller
 
-        def work(at_work: LockType) -> None:
+        def work(running: LockType) -> None:
             try:
                 while not stop:
                     with lock:
@@ -75,27 +74,27 @@ class ThreadEngine(Engine):
             except BaseException as error:
                 stop.append(error)
             finally:
-                ended.append(at_work)
-                at_work.release()
+                ended.append(running)
+                running.release()
 
-        # Bare threads and locks, which are written in C: what `threading` and `concurrent.futures` write in
-        # Python can be left locked for ever by an interrupt that arrives as a lock is taken.
+        # Low-level threads and locks, which are written in C. `threading` and `concurrent.futures` are not:
+        # an interrupt while they acquire a lock can leave it locked for ever.
         threads: list[LockType] = []
         ended: list[LockType] = []
         with blas_threads(1):
             try:
                 for _ in range(n_threads):
-                    at_work = allocate_lock()
-                    at_work.acquire()
-                    start_new_thread(work, (at_work,))
-                    threads.append(at_work)
+                    running = allocate_lock()
+                    running.acquire()
+                    start_new_thread(work, (running,))
+                    threads.append(running)
                 _wait_for(threads, ended)
             except BaseException:
                 stop.append(None)
-                _wait_for(threads, ended)  # the items in work are finished, no further one is begun
+                _wait_for(threads, ended)  # running items finish, no further item starts
                 raise
         if stop and (error := stop[0]) is not None:
-            stop.clear()  # the error knows this frame: without it, neither waits for the garbage collector
+            stop.clear()  # the error refers to this frame: a cycle would keep both until garbage collection
             try:
                 raise error
             finally:
@@ -104,14 +103,14 @@ class ThreadEngine(Engine):
 
 
 def _wait_for(threads: list[LockType], ended: list[LockType]) -> None:
-    """Wait until all have ended; what an interrupt cuts short can be called again."""
-    for at_work in threads:
-        if at_work not in ended:  # nor have we, interrupted, taken its lock already
-            at_work.acquire()
+    """Wait until all threads have ended; can be called again after an interrupt."""
+    for running in threads:
+        if running not in ended:  # the lock of an ended thread may have been acquired before an interrupt
+            running.acquire()
 
 
 def usable_workers(n_jobs: int | None) -> int:
-    """Resolve `n_jobs`: None is every usable core, or 1 where this is already someone's worker."""
+    """Resolve `n_jobs`: None is every usable core, or 1 if this process or thread is itself a worker."""
     if n_jobs is not None:
         return int(joblib.effective_n_jobs(n_jobs))
     backend, _ = joblib.parallel.get_active_backend()
@@ -120,11 +119,11 @@ def usable_workers(n_jobs: int | None) -> int:
 
 
 _limit_lock = threading.RLock()
-_wishes: dict[object, int] = {}
-"""What each caller inside wishes."""
+_requests: dict[object, int] = {}
+"""The number of threads that each caller inside has requested."""
 _controller: ThreadpoolController | None = None
 _restore: Any = None
-"""Knows the number of threads that was found; None while nobody is inside."""
+"""Restores the number of threads from before; None if no caller is inside."""
 _in_force: int | None = None
 
 
@@ -132,44 +131,43 @@ _in_force: int | None = None
 def blas_threads(n: int) -> Iterator[None]:
     """Limit BLAS to `n` threads while inside, and a BLAS that only NumPy uses to one, for the whole process.
 
-    The number of BLAS threads belongs to the process, so that two callers who each save and restore
-    it can leave the wrong number behind. Here the first one in saves it, the last one out restores it,
-    and the smallest wish of those inside holds. Whatever an interrupt cuts short here, the next caller
-    completes.
+    The number of BLAS threads belongs to the process: if two concurrent callers each save and restore it,
+    the wrong number can remain. Here the first caller saves it, the last one restores it, and in between the
+    smallest requested number applies. If an interrupt stops a change, the next caller completes it.
     """
-    me = object()
+    caller = object()
     try:
         with _limit_lock:
-            _wishes[me] = n
-            _apply_wishes()
+            _requests[caller] = n
+            _apply_requests()
         yield
     finally:
         with _limit_lock:
-            _wishes.pop(me, None)
-            _apply_wishes()
+            _requests.pop(caller, None)
+            _apply_requests()
 
 
-def _apply_wishes() -> None:
-    """Bring the number of BLAS threads to what those inside wish, or to what it was before them."""
+def _apply_requests() -> None:
+    """Set the number of BLAS threads to the smallest request, or restore it if there is none."""
     global _controller, _restore, _in_force
     if _controller is None:
         _controller = ThreadpoolController()
-    wish = min(_wishes.values(), default=None)
-    if wish == _in_force:
+    n = min(_requests.values(), default=None)
+    if n == _in_force:
         return
-    if wish is None:
+    if n is None:
         _restore.restore_original_limits()
         _restore, _in_force = None, None
         return
     if _restore is None:
-        _restore = _controller.limit(limits=None, user_api="blas")  # changes nothing, remembers what is
-    _controller.limit(limits={"blas": wish, **_numpy_s_own(_controller)})
-    _in_force = wish
+        _restore = _controller.limit(limits=None, user_api="blas")  # only saves the number
+    _controller.limit(limits={"blas": n, **_numpy_blas(_controller)})
+    _in_force = n
 
 
-@cache  # limits are set for every batch of work, and the libraries stay the same
-def _numpy_s_own(controller: ThreadpoolController) -> dict[str, int]:
-    """One thread for the BLAS that only NumPy uses, if there is such a library."""
+@cache  # limits are set for every map, and the libraries do not change
+def _numpy_blas(controller: ThreadpoolController) -> dict[str, int]:
+    """Return one thread for the BLAS that only NumPy uses, if there is such a library."""
     paths = [lib.filepath for lib in controller.lib_controllers if lib.user_api == "blas"]
     if len(paths) < 2:
         return {}
