@@ -15,19 +15,19 @@ from calibration import ALL, BINS, FEW, LEVELS, RULES, ZONES, methods
 PAGE = common.HERE.parent / "docs" / "calibration.md"
 FIGURE = PAGE.parent / "images" / "calibration.png"
 BAND = 0.999
-"""Chance that a right answer lies in the band of chance."""
+"""Probability that a calibrated result is inside its band."""
 Row = dict[str, Any]
 
 
 def write() -> None:
-    """Write the figure, and what stands between the marks of the page."""
+    """Write the figure and the tables of the page."""
     draw(_prior_results(), FIGURE)
     for name, lines in tables().items():
         common.write_between(PAGE, name, lines)
 
 
 def tables() -> dict[str, str]:
-    """Return what stands between the marks of each name."""
+    """Return the tables by the name of their markers."""
     prior = _prior_results()
     return {
         "prior": "\n".join([*_verdicts(prior), "", *_details(prior)]),
@@ -40,13 +40,13 @@ def _prior_results() -> dict[Any, Row]:
 
 
 def verdict(share: float, level: float, n: int) -> str:
-    """Return ▼ for intervals that are too narrow by more than chance, ▲ for too wide ones, else nothing."""
+    """Return ▼ for coverage below its band, ▲ for coverage above it, else nothing."""
     low, high = binom.ppf([0.5 - BAND / 2, 0.5 + BAND / 2], n, level)
     return "▼" if share * n < low else "▲" if share * n > high else ""
 
 
 def verdict_of_squares(mean_square: float, n: int) -> str:
-    """Return the same for a mean of squared z-scores, n times which is χ² with n degrees of freedom."""
+    """Return the same for the mean squared z-score; n times it is χ² with n degrees of freedom."""
     low, high = chi2.ppf([0.5 - BAND / 2, 0.5 + BAND / 2], n)
     return "▲" if mean_square * n < low else "▼" if mean_square * n > high else ""
 
@@ -63,10 +63,11 @@ def _squares(row: Row) -> str:
 def _verdicts(prior: dict[Any, Row]) -> list[str]:
     draws = next(iter(prior.values()))["draws"]
     lines = [
-        f"Per cent of {draws:,} draws whose 95 % interval held the function; in brackets, the mean squared",
-        "z-score. ▼ marks intervals that are too narrow, ▲ too wide; chance alone marks one in 1,000.",
+        f"Coverage of the 95 % intervals of f, in per cent of {draws:,} draws; in brackets, the mean squared",
+        "z-score. ▼: too narrow (overconfident). ▲: too wide (underconfident). For a calibrated method, one",
+        "cell in 1,000 has a mark.",
         "",
-        "| rule | experts | " + " | ".join(ZONES) + " |",
+        "| aggregation | selection | " + " | ".join(ZONES) + " |",
         "| --- | --- |" + " ---: |" * len(ZONES),
     ]
     for rule, selection in methods():
@@ -84,7 +85,7 @@ def _details(prior: dict[Any, Row]) -> list[str]:
         lines += [
             f"<details><summary>All levels, {zone}</summary>",
             "",
-            "| rule | experts |" + "".join(f" f {100 * p:g} % |" for p in LEVELS) + " f z² |"
+            "| aggregation | selection |" + "".join(f" f {100 * p:g} % |" for p in LEVELS) + " f z² |"
             + "".join(f" y {100 * p:g} % |" for p in LEVELS) + " y z² |",
             "| --- | --- |" + " ---: |" * (2 * len(LEVELS) + 2),
         ]  # fmt: skip
@@ -104,7 +105,7 @@ def _real(results: list[Row]) -> list[str]:
     if not results:
         return ["Not measured yet."]
     lines = [
-        "| data | test rows | calibrate | 50 % | 90 % | 95 % | 99 % | width of 95 % | SMSE |",
+        "| data | test rows | calibrate | 50 % | 90 % | 95 % | 99 % | width of the 95 % interval | SMSE |",
         "| --- | ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
     for data in dict.fromkeys(r["data"] for r in results):
@@ -134,7 +135,7 @@ def _real(results: list[Row]) -> list[str]:
 
 
 def draw(prior: dict[Any, Row], path: Path) -> None:
-    """PIT histograms, a row per rule and a column per zone and number of experts."""
+    """Draw PIT histograms, one row per aggregation and one column per zone and selection."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -160,10 +161,10 @@ def draw(prior: dict[Any, Row], path: Path) -> None:
         ax.set_title(f"{zone}\n{selection}", fontsize=10)
     handles = [
         plt.Rectangle((0, 0), 1, 1, color="#1f5fa8", alpha=0.45, label="observation"),
-        plt.Line2D([], [], color="#c2571a", label="function"),
-        plt.Rectangle((0, 0), 1, 1, color="0.85", label=f"chance ({100 * BAND:g} % of it)"),
+        plt.Line2D([], [], color="#c2571a", label="latent function"),
+        plt.Rectangle((0, 0), 1, 1, color="0.85", label=f"{100 * BAND:g} % band of a calibrated method"),
     ]
     figure.legend(handles=handles, loc="outside upper center", ncols=3, frameon=False)
-    figure.supxlabel("where the truth lies in the predicted distribution", fontsize=10)
+    figure.supxlabel("probability integral transform", fontsize=10)
     figure.savefig(path, dpi=110, metadata={"Software": None})
     plt.close(figure)

@@ -1,4 +1,4 @@
-"""Where a Chromium is, and how it is started without a screen."""
+"""The path and the flags of a headless Chromium."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ FLAGS = [
 
 
 def chromium() -> str | None:
-    """Return the path of an installed Chromium; Playwright's own download is not needed."""
+    """Return the path of an installed Chromium, if any; Playwright's download is not needed."""
     names = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
     return next((found for name in names if (found := shutil.which(name))), None)

@@ -1,6 +1,6 @@
-"""Random problems, and the method written as its formulas read: slow loops that are hard to get wrong.
+"""Random problems, and slow reference implementations of the formulas.
 
-Nothing here uses the library's own mathematics; kernels are evaluated by scikit-learn.
+Nothing here uses the computations of the library; kernels are evaluated by scikit-learn.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from gpexperts import DistributedGPRegressor
 
 
 class Problem(NamedTuple):
-    """Data, who owns which row, and queries."""
+    """Data, the expert of each row, and queries."""
 
     X: np.ndarray
     y: np.ndarray
@@ -33,14 +33,14 @@ class Problem(NamedTuple):
 
     @property
     def scale(self) -> float:
-        """The signal's standard deviation, by which differences are judged."""
+        """Standard deviation of the signal, the unit of tolerances."""
         return float(np.sqrt(self.signal.diag(self.X[:1])[0]))
 
 
 def random_problem(
     seed: int, n: int = 80, d: int = 2, n_experts: int = 4, n_new: int = 12, noise: float = 0.05
 ) -> Problem:
-    """Rows drawn from a GP; parts are slabs along the first input, so that experts differ."""
+    """Rows drawn from a GP; parts are intervals of the first input."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, d))
     signal = float(rng.uniform(0.5, 3.0)) * RBF(rng.uniform(0.6, 1.5, size=d))
@@ -52,7 +52,7 @@ def random_problem(
 
 
 def fixed_model(problem: Problem, **settings: Any) -> DistributedGPRegressor:
-    """Fit at the problem's own hyperparameters, parts and units: nothing is learned or chosen."""
+    """Fit with the hyperparameters, parts and units of the problem; nothing is learned or chosen."""
     given = {
         "partition": problem.labels,
         "kernel": problem.kernel,
@@ -87,25 +87,25 @@ def local_gps(problem: Problem) -> list[Local]:
     return [gp(problem, np.flatnonzero(problem.labels == i)) for i in range(problem.n_experts)]
 
 
-def dense_npae(problem: Problem, asked: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """NPAE as the best linear predictor from the joint covariance of (f*, y), written out densely.
+def dense_npae(problem: Problem, selected: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """NPAE as the best linear predictor from the dense joint covariance of (f*, y).
 
-    The experts' means are A y with a sparse (M, n) matrix A per query, so that their covariance is
-    A (K + σ²I) Aᵀ and their covariance with f* is A k*: no formula of the paper is used.
+    For each query the experts' means are A y with a sparse (K, n) matrix A. Their covariance is
+    A (K + σ²I) Aᵀ and their covariance with f* is A k*. No formula of the paper is used.
 
-    `asked` is (n_new, K): the experts each query asks; all of them if None.
+    `selected` is (n_new, K), the selected experts of each query; None means all.
     """
     n, n_new = len(problem.X), len(problem.X_new)
-    if asked is None:
-        asked = np.tile(np.arange(problem.n_experts), (n_new, 1))
+    if selected is None:
+        selected = np.tile(np.arange(problem.n_experts), (n_new, 1))
     C = problem.signal(problem.X) + problem.noise * np.eye(n)
     k = problem.signal(problem.X, problem.X_new)
     prior = problem.signal.diag(problem.X_new)
     experts = local_gps(problem)
     mean, var = np.empty(n_new), np.empty(n_new)
     for query in range(n_new):
-        A = np.zeros((asked.shape[1], n))
-        for row, i in enumerate(asked[query]):
+        A = np.zeros((selected.shape[1], n))
+        for row, i in enumerate(selected[query]):
             A[row, problem.labels == i] = experts[i].q[query]
         covariance, with_f = A @ C @ A.T, A @ k[:, query]
         weight = np.linalg.solve(covariance, with_f)

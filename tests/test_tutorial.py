@@ -1,4 +1,4 @@
-"""The tutorial runs, and prints what it says it prints, but for the numbers."""
+"""The tutorial runs, and its output differs from the page only in numbers and choices."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.tutorial import PAGE, PICTURE, run, words
+from tests.tutorial import FIGURE, PAGE, run, words
 
 
 @pytest.mark.filterwarnings("default::gpexperts.exceptions.GpexpertsWarning")
-def test_the_tutorial_runs_as_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tutorial_runs_as_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.setenv("MPLBACKEND", "Agg")
@@ -20,6 +20,6 @@ def test_the_tutorial_runs_as_written(tmp_path: Path, monkeypatch: pytest.Monkey
         assert (tmp_path / made).stat().st_size > 0
 
 
-def test_the_picture_is_there() -> None:
-    assert PICTURE.read_bytes().startswith(b"\x89PNG")
+def test_figure_exists() -> None:
+    assert FIGURE.read_bytes().startswith(b"\x89PNG")
     assert "images/report.png" in PAGE.read_text(encoding="utf-8")

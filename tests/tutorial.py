@@ -1,7 +1,7 @@
-"""Runs docs/tutorial.md as a reader would; `python -m tests.tutorial` also rewrites its outputs and picture.
+"""Runs docs/tutorial.md; `python -m tests.tutorial` also rewrites its outputs and its figure.
 
-Python blocks share a namespace; in a console block, a line that begins with `$` is a command, the lines
-after it what it prints.
+Python blocks share a namespace. In a console block, a line that begins with `$` is a command, and the lines
+after it are its output.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from gpexperts.cli import main
 from tests.browser import FLAGS, chromium
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "tutorial.md"
-PICTURE = PAGE.parent / "images" / "report.png"
+FIGURE = PAGE.parent / "images" / "report.png"
 BLOCK = re.compile(r"^```(?P<language>python|console)\n(?P<body>.*?)^```", re.MULTILINE | re.DOTALL)
 
 
 def command(line: str) -> str:
-    """Run one line of a shell, of the few kinds the tutorial uses, and return what it prints."""
+    """Run one line of a shell, `head` or `gpexperts`, and return its output."""
     name, *args = shlex.split(line)
     if name == "head":
         count, path = int(args[0][1:]), args[1]
@@ -46,7 +46,7 @@ def command(line: str) -> str:
 
 
 def run(text: str) -> str:
-    """Run all blocks of a page in the current folder and return the page with what they print now."""
+    """Run all blocks of a page in the current folder and return the page with their output."""
     namespace: dict[str, Any] = {"__name__": "tutorial"}
 
     def fresh(block: re.Match[str]) -> str:
@@ -65,30 +65,30 @@ def _trimmed(printed: str) -> str:
 
 
 def words(text: str) -> list[str]:
-    """What must not change: all but numbers, hashes, the drawing of tables, and what "auto" chose."""
-    text = re.sub(r"^kernel θ.*?(?=^noise)|^chose .*?$", "", text, flags=re.MULTILINE | re.DOTALL)
+    """Return the words of a page without numbers, checksums, lines of tables, the kernel and the choices."""
+    text = re.sub(r"^kernel .*?(?=^noise)|^chosen .*?(?=^given)", "", text, flags=re.MULTILINE | re.DOTALL)
     text = re.sub(r"[0-9a-f]{20,}", "#", text)
     text = re.sub(r"[─-╿\",]", " ", text)
     text = re.sub(r"[-−]?\d[\d.]*(e[-+]?\d+)?", "#", text)
     return re.sub(r"#[#\s]*(?=[#\s])", "# ", text).split()
 
 
-def take_picture(page: Path, picture: Path) -> None:
+def draw_page(page: Path, figure: Path) -> None:
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
         view = browser.new_page(viewport={"width": 1180, "height": 1500})
         view.goto(page.as_uri())
-        # Of all queries, the one whose answer owes least to any single expert.
+        # Pick the query whose largest weight is smallest.
         view.evaluate("""() => {
             const queries = JSON.parse(document.getElementById("data").textContent).queries;
-            const loudest = queries.map((q) => Math.max(...q.weight));
+            const largest = queries.map((q) => Math.max(...q.weight));
             const chooser = document.getElementById("query");
-            chooser.value = loudest.indexOf(Math.min(...loudest));
+            chooser.value = largest.indexOf(Math.min(...largest));
             chooser.dispatchEvent(new Event("change"));
         }""")
-        view.screenshot(path=picture)
+        view.screenshot(path=figure)
         browser.close()
 
 
@@ -96,5 +96,5 @@ if __name__ == "__main__":
     os.environ["COLUMNS"] = "100"
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder), warnings.catch_warnings():
         PAGE.write_text(run(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
-        PICTURE.parent.mkdir(exist_ok=True)
-        take_picture(Path("report.html").resolve(), PICTURE)
+        FIGURE.parent.mkdir(exist_ok=True)
+        draw_page(Path("report.html").resolve(), FIGURE)

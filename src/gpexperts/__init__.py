@@ -1,32 +1,20 @@
-"""gpexperts: a calibrated Gaussian process on data that no ordinary GP can hold.
+"""gpexperts: calibrated Gaussian process regression on tables of 100 to 10^7 rows.
 
-    X, y ─► partition ─► experts ─► selection ─► aggregation ─► mean, std
-                         (local GPs,   (K of M,
-                          one θ)        per query)
+    X, y ─► rows ─► training ─► partition ─► experts ─► model            fit:     regressor → pipeline → model
+    query ─► selection ─► experts ─► aggregation ─► calibration ─► mean, std     predict: regressor → predictor
 
-Each stage is a folder: `partition` says who owns which rows, `experts` trains and answers, `selection`
-says who is asked, `aggregation` combines what they say; `engines` says where the work runs. The
-estimator in `regressor` composes them, `metrics` scores the result, `persistence` saves it. Around that,
-`tables` reads files, `plot` and `report` show what a model does, and `cli` is the command line.
+Each stage is a folder. `rows` says where training rows come from, `training` finds the hyperparameters,
+`partition` divides the rows among `experts`, local GPs that share the hyperparameters; `selection` chooses
+experts for every query and `aggregation` combines their predictions; `engines` says where the work runs.
+`regressor` is the estimator, `pipeline` the fit, `predictor` the prediction. Around them, `io` stores models,
+`tables` reads files, `plot` and `report` show models, `paper` holds the experiments, and `cli` is the command
+line. docs/architecture.md tells more.
 """
 
-from typing import TYPE_CHECKING, Any
-
+from gpexperts.choices import Choice
 from gpexperts.explanation import Explanation
-from gpexperts.regressor import DistributedGPRegressor
-
-if TYPE_CHECKING:
-    from gpexperts.io import load
+from gpexperts.regressor import DistributedGPRegressor, load
 
 __version__ = "0.1.0"
 
-__all__ = ["DistributedGPRegressor", "Explanation", "__version__", "load"]
-
-
-def __getattr__(name: str) -> Any:
-    # Everything that a model file may hold is imported before one is read, not with this package.
-    if name == "load":
-        from gpexperts.io import load
-
-        return load
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__all__ = ["Choice", "DistributedGPRegressor", "Explanation", "__version__", "load"]

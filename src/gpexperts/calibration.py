@@ -1,8 +1,8 @@
-"""How far may the intervals be trusted? Rows that the model never saw know.
+"""Calibration of intervals by rows that the model has not seen.
 
-With `calibrate`, some rows are held out before anything is learned: units, hyperparameters, parts, experts
-and the rule of whom to ask come from the rest alone, and stay so. To that model the held-out rows are as new
-as tomorrow's, so that their scores |y − mean| / std tell how wide its intervals must be.
+With `calibrate`, some rows are held out before anything is learned: scaling, hyperparameters, parts, experts
+and the number of selected experts come from the rest alone. To that model the held-out rows are as new as
+future rows, so that the quantiles of their scores |y − mean| / std give calibrated intervals.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ HELD_OUT = -2
 
 _SHARE = 10
 _FEWEST, _MOST = 100, 2000
-"""A tenth of the rows; 100 where that is fewer, for intervals of 99 %; more than 2,000 teach little."""
+"""A tenth of the rows is held out; at least 100, for intervals of 99 %, and at most 2,000."""
 _FEWEST_ROWS = 20
-"""Training rows below which nothing is left to hold out."""
+"""Training rows below which too few are left to hold some out."""
 
 
 class Calibration(NamedTuple):
-    """What held-out rows say about a model's standard deviations."""
+    """The scores of the held-out rows."""
 
     scores: np.ndarray
     """(n, p) |y − mean| / std of every held-out row and output, each column in ascending order."""
 
     @property
     def variance_scale(self) -> np.ndarray:
-        """(p,) the factor of the variance that makes the held-out targets likeliest: mean of score²."""
+        """(p,) the factor of the variance with the largest likelihood: the mean of score²."""
         scale = np.asarray(np.mean(self.scores**2, axis=0))
-        return np.where(scale > 0, scale, 1.0)  # a target that was hit every time has nothing to teach
+        return np.where(scale > 0, scale, 1.0)  # all residuals 0: no information
 
     def quantile(self, level: float) -> np.ndarray:
-        """(p,) the ⌈(n + 1) level⌉-th smallest score: a new row's is no larger, with at least that chance."""
+        """(p,) the ⌈(n + 1) level⌉-th smallest score, a bound of a new one with at least that probability."""
         n = len(self.scores)
         exact = Fraction(repr(float(level)))  # as it was written: 100 · 0.55 is 55, not a little more
         rank = math.ceil((n + 1) * exact)
@@ -56,25 +56,24 @@ class Calibration(NamedTuple):
 
 
 def draw_held_out(n: int, random_state: np.random.RandomState) -> np.ndarray:
-    """Mark the rows to hold out, shape (n,): a tenth, from 100 to 2,000, but never more than a quarter."""
+    """Draw the numbers of the rows to hold out, ascending: a tenth, 100 to 2,000, at most a quarter."""
     if n < _FEWEST_ROWS:
         raise ValueError(
             f"calibrate holds rows out of training and needs at least {_FEWEST_ROWS} of them, got {n}. "
             "Use calibrate=None."
         )
     size = min(max(n // _SHARE, _FEWEST), _MOST, n // 4)
-    held_out = np.zeros(n, dtype=bool)
-    held_out[random_state.permutation(n)[:size]] = True
-    return held_out
+    return np.sort(random_state.permutation(n)[:size])
 
 
-def kept_labels(partition: Any, held_out: np.ndarray) -> np.ndarray:
-    """Return the labels, given by the user, of the rows that were not held out."""
-    labels = labels_per_row(partition, len(held_out))
-    lost = np.setdiff1d(labels, labels[~held_out])
+def kept_labels(partition: Any, n: int, held_out: np.ndarray) -> np.ndarray:
+    """Return the labels that the user gave, of the rows that are not held out."""
+    labels = labels_per_row(partition, n)
+    kept = np.delete(labels, held_out)
+    lost = np.setdiff1d(labels, kept)
     if len(lost):
         raise ValueError(
             f"All rows of part {lost[0]} were drawn to be held out by calibrate: it has only "
             f"{int((labels == lost[0]).sum())}. Give larger parts, or use calibrate=None."
         )
-    return labels[~held_out]
+    return kept

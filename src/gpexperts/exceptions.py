@@ -15,6 +15,7 @@ __all__ = [
     "MissingExtraError",
     "ModelFileError",
     "NewerFormatError",
+    "NoNoiseWarning",
     "NotAModelFileError",
     "NotPositiveDefiniteError",
     "RefitRequiredError",
@@ -39,6 +40,10 @@ class ConstantTargetWarning(GpexpertsWarning):
 
 class FewerExpertsWarning(GpexpertsWarning):
     """The partition has fewer non-empty parts than requested."""
+
+
+class NoNoiseWarning(GpexpertsWarning):
+    """The kernel has no noise term, but the training rows look noisy."""
 
 
 class RepairWarning(GpexpertsWarning):

@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all."""
+"""Files that appear complete or not at all."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-__all__ = ["appearing", "check_target", "readable_size"]
+__all__ = ["appearing", "check_target"]
 
 
 @contextmanager
 def appearing(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Yield a temporary path beside `path`; on success it takes its name, on any failure it is removed.
+    """Yield a temporary path beside `path`; it is renamed on success and removed on failure.
 
-    Whoever looks at `path` sees what was there before or all of what was written, never a part.
+    Readers of `path` see the old file or the complete new one.
     """
     target = check_target(path)
-    # Its name is known before it exists, so that no interrupt leaves a file that nobody removes; only the
-    # beginning of the target's: a long one has no room for what is added.
+    # The name is chosen before the file exists, so that it is removed after any interrupt. It has only the
+    # beginning of the target's name, since names of files are limited to 255 bytes.
     part = target.with_name(f".{target.name[:40]}.{uuid.uuid4().hex}.part")
     try:
         try:
             part.touch(mode=0o600, exist_ok=False)
-        except OSError as error:  # it names the temporary file, of which nobody has heard
+        except OSError as error:  # name the target, not the temporary file
             raise OSError(error.errno, error.strerror, str(target)) from error
         yield part
         _sync(part)
@@ -35,42 +35,32 @@ def appearing(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 def check_target(path: str | os.PathLike[str]) -> Path:
-    """Refuse a path at which no file can appear; return the one at which it will, links followed."""
+    """Return the path of the file to write, links followed; raise an error if it cannot be written."""
     target = Path(path)
     if target.is_symlink():
-        target = target.resolve()  # the link stays, the file it leads to is replaced
+        target = target.resolve()  # replace the file, not the link
     if target.is_dir():
         raise IsADirectoryError(f"{target} is a folder; give the name of a file.")
     if target.exists() and not target.is_file():
-        # A pipe or a device, /dev/null above all, would be gone afterwards.
+        # It would be replaced by a file, even /dev/null.
         raise FileExistsError(f"{target} is a pipe or a device; give the name of a file.")
     if not target.parent.is_dir():
-        raise FileNotFoundError(f"The folder {target.parent} does not exist; make it first.")
+        raise FileNotFoundError(f"The folder {target.parent} does not exist; create it first.")
     if not os.access(target.parent, os.W_OK | os.X_OK):
-        raise PermissionError(f"The folder {target.parent} does not let you write; choose another place.")
+        raise PermissionError(f"The folder {target.parent} is not writable; choose another one.")
     return target
 
 
 def _sync(path: Path) -> None:
-    """Wait until the disk has it: a disk that turns out to be full says so here at the latest."""
+    """Wait until the file is on disk: a full disk raises an error here at the latest."""
     with path.open("rb") as file:
         os.fsync(file.fileno())
 
 
 def _mode_of(target: Path) -> int:
-    """Permissions of the file that is replaced, or those a new file gets here (ours is private)."""
+    """Return the permissions of the replaced file, or those of a new file; the temporary file is private."""
     if target.exists():
         return target.stat().st_mode & 0o777
     mask = os.umask(0)
     os.umask(mask)
     return 0o666 & ~mask
-
-
-def readable_size(n_bytes: int) -> str:
-    """Return 12_345_678 as '12.3 MB'."""
-    size = float(n_bytes)
-    for unit in ("bytes", "kB", "MB", "GB"):
-        if size < 1000 or unit == "GB":
-            break
-        size /= 1000
-    return f"{size:.0f} {unit}" if unit == "bytes" else f"{size:.1f} {unit}"

@@ -1,4 +1,4 @@
-"""What a fitted model holds, in the user's units and names: for `info`, the report and the plots."""
+"""Facts about a fitted model, in the units and names of the user; for `info`, the report and the plots."""
 
 from __future__ import annotations
 
@@ -9,20 +9,30 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from gpexperts.kernels.named import hyperparameter_names
+from gpexperts.metrics import Width, gaussian_width, share_inside
+from gpexperts.selection import GGMSelector
 from gpexperts.training.likelihood import TraceRow
 
 __all__ = [
+    "ExpertGraph",
     "Hyperparameter",
+    "calibration_curve",
     "choices",
+    "expert_graph",
+    "expert_positions",
     "feature_names",
     "hyperparameters",
     "input_ranges",
     "length_scales",
+    "n_training_rows",
     "names_were_checked",
     "noise_std",
+    "principal_axes",
+    "selection_counts",
     "single_output",
     "stages",
     "training_inputs",
@@ -31,28 +41,41 @@ __all__ = [
 
 
 class Hyperparameter(NamedTuple):
-    """One trained number of the kernel, in the units the kernel sees."""
+    """One trained hyperparameter of `kernel_`."""
 
     name: str
     value: float
 
 
+class ExpertGraph(NamedTuple):
+    """Gaussian graphical model of the experts' predictions."""
+
+    precision: np.ndarray
+    """Ω, (M, M)."""
+    selected: np.ndarray
+    """The most important experts, (K,)."""
+
+
+# ------------------------------------------------------------------------------- names and numbers
+
+
 def feature_names(model: Any) -> list[str]:
-    """Return the names of the inputs; x0, x1, … where the model was fitted without names."""
+    """Return the names of the inputs; x0, x1, … if the model was fitted without names."""
     check_is_fitted(model)
     names = getattr(model, "feature_names_in_", None)
     return [f"x{k}" for k in range(model.n_features_in_)] if names is None else [str(n) for n in names]
 
 
 def single_output(model: Any, what: str) -> None:
-    """Raise an error where a model predicts several outputs."""
+    """Raise an error if a model predicts several outputs."""
     check_is_fitted(model)
-    if model._experts.n_outputs > 1:
-        raise ValueError(f"{what} is for models of one target; this one has {model._experts.n_outputs}.")
+    n_outputs = model.model_.experts.n_outputs
+    if n_outputs > 1:
+        raise ValueError(f"{what} is for models of one target; this one has {n_outputs}.")
 
 
 def hyperparameters(model: Any) -> list[Hyperparameter]:
-    """Return the kernel's free hyperparameters; length scales bear the names of their inputs."""
+    """Return the free hyperparameters of `kernel_`; length scales have the names of their inputs."""
     names = feature_names(model)
     rows = []
     values = np.exp(model.kernel_.theta)
@@ -65,60 +88,152 @@ def hyperparameters(model: Any) -> list[Hyperparameter]:
 
 
 def choices(model: Any) -> dict[str, str]:
-    """Return what "auto" was resolved to, in a line each; `choices_` also holds the evidence."""
-    return {name: line for name, value in model.choices_.items() if (line := _line(value))}
-
-
-def _line(value: Any) -> str:
-    if not isinstance(value, dict):
-        return str(value)
-    plain = {k: v for k, v in value.items() if isinstance(v, (int, float, str, np.number))}
-    return ", ".join(f"{k} {v:.4g}" if isinstance(v, float) else f"{k} {v}" for k, v in plain.items())
+    """Return "value: reason" for each parameter that was "auto"; `choices_` also has the evidence."""
+    check_is_fitted(model)
+    return {name: str(choice) for name, choice in model.choices_.items()}
 
 
 def stages(model: Any) -> list[list[TraceRow]]:
-    """Return the trace of training, cut into its stages."""
+    """Return the trace of training, one list per stage."""
+    check_is_fitted(model)
     return [list(rows) for _, rows in groupby(model.trace_, key=lambda row: row.stage)]
 
 
 def length_scales(model: Any) -> np.ndarray:
-    """Return one length scale per input, in the input's units, shape (d,)."""
-    d = model.n_features_in_
-    return np.asarray(model._experts.covariance.length_scale(d) * model._x_scale.scale)
+    """Return one length scale per input, in the units of the input, shape (d,)."""
+    check_is_fitted(model)
+    fitted = model.model_
+    return np.asarray(fitted.covariance.length_scale(fitted.n_features) * fitted.x_scale.scale)
 
 
 def noise_std(model: Any) -> float:
     """Return the standard deviation of the noise of the first target, in its units."""
-    return float(np.sqrt(model._experts.covariance.noise_variance) * model._y_scale.scale[0])
+    check_is_fitted(model)
+    return float(np.sqrt(model.model_.covariance.noise_variance) * model.model_.y_scale.scale[0])
+
+
+# ----------------------------------------------------------------------------------- training rows
+
+
+def n_training_rows(model: Any) -> int:
+    """Return the number of rows of all experts; rows held out by `calibrate` do not count."""
+    check_is_fitted(model)
+    experts = model.model_.experts
+    return int(experts.sizes.sum()) + (0 if experts.shared is None else len(experts.shared[0]))
 
 
 def training_inputs(model: Any) -> np.ndarray:
-    """Return the training inputs (n, d), sorted by expert, rows that experts share first."""
-    return np.asarray(model._x_scale.restore(_rows(model, 0)))
+    """Return the training inputs (n, d), sorted by expert; rows that all experts share come first."""
+    X, _ = _training_rows(model)
+    return np.asarray(model.model_.x_scale.restore(X))
 
 
 def training_targets(model: Any) -> np.ndarray:
     """Return the training targets, (n,) or (n, p), in the order of `training_inputs`."""
-    y = np.asarray(model._y_scale.restore(_rows(model, 1)))
-    return y if model._y_ndim > 1 else y[:, 0]
+    _, y = _training_rows(model)
+    y = np.asarray(model.model_.y_scale.restore(y))
+    return y[:, 0] if model.model_.one_output else y
 
 
 def input_ranges(model: Any) -> np.ndarray:
     """Return the smallest and the largest training value of each input, (d, 2)."""
-    Z = _rows(model, 0)
-    return np.asarray(model._x_scale.restore(np.stack([Z.min(axis=0), Z.max(axis=0)]))).T
+    X, _ = _training_rows(model)
+    return np.asarray(model.model_.x_scale.restore(np.stack([X.min(axis=0), X.max(axis=0)]))).T
 
 
-def _rows(model: Any, which: int) -> np.ndarray:
+def _training_rows(model: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Inputs (n, d) and targets (n, p) of all experts, in kernel units."""
     check_is_fitted(model)
-    experts = model._experts
-    own = (experts.X, experts.y)[which]
-    return own if experts.shared is None else np.concatenate([experts.shared[which], own])
+    experts = model.model_.experts
+    X, y = experts.take(np.arange(experts.sizes.sum()))
+    if experts.shared is None:
+        return X, y
+    return np.concatenate([experts.shared[0], X]), np.concatenate([experts.shared[1], y])
+
+
+# ----------------------------------------------------------------------------------------- experts
+
+
+def expert_positions(model: Any) -> np.ndarray:
+    """Return a position in the plane for each expert, (M, 2): its centroid, projected.
+
+    Each input is divided by its length scale first, so that irrelevant inputs do not stretch the map.
+    The plane is that of the two directions in which the centroids vary most.
+    """
+    check_is_fitted(model)
+    fitted = model.model_
+    Z = fitted.centroids / fitted.covariance.length_scale(fitted.n_features)
+    centre, axes = principal_axes(Z)
+    return np.asarray((Z - centre) @ axes)
+
+
+def principal_axes(Z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the centre (d,) and the first two principal axes (d, 2) of the rows of Z (n, d).
+
+    With one input the second axis is zero. The sign of an axis is fixed, so that the same data give the
+    same picture.
+    """
+    centre = Z.mean(axis=0)
+    _, _, rows = np.linalg.svd(Z - centre, full_matrices=False)
+    axes = np.zeros((Z.shape[1], 2))
+    for k, row in enumerate(rows[:2]):
+        axes[:, k] = row * np.sign(row[np.argmax(np.abs(row))] or 1.0)
+    return centre, axes
+
+
+def selection_counts(index: np.ndarray, n_experts: int) -> np.ndarray:
+    """Return the number of queries that select each expert, (M,).
+
+    Parameters
+    ----------
+    index : ndarray of int, shape (n, K)
+        As returned by `select`; −1 pads.
+    n_experts : int
+    """
+    return np.bincount(index[index >= 0], minlength=n_experts)
+
+
+def expert_graph(model: Any) -> ExpertGraph:
+    """Return the graph of the model's "ggm" selection, or of a new one if its selection is another."""
+    check_is_fitted(model)
+    predictor = model.predictor_
+    selector = predictor.selector
+    if not isinstance(selector, GGMSelector):
+        selector = GGMSelector().fit(predictor.experts_view())
+    n_selected = selector.default_n_selected(model.n_experts_)
+    # The ranking is the same for all queries.
+    selected = selector.select(np.zeros((1, model.n_features_in_)), n_selected)[0]
+    return ExpertGraph(selector.precision_, selected)
+
+
+# ------------------------------------------------------------------------------------- predictions
+
+
+def calibration_curve(
+    y: ArrayLike, mean: ArrayLike, std: ArrayLike, width: Width = gaussian_width
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the empirical coverage of central intervals at the levels 0.01 to 0.99.
+
+    Parameters
+    ----------
+    y, mean, std : array-like of shape (n,)
+    width : callable
+        Level ↦ half width of the interval, in units of std; such as an estimator's `interval_width`.
+
+    Returns
+    -------
+    levels, shares : ndarray of shape (k,)
+        Without the levels for which too few rows were held out (conformal intervals).
+    """
+    levels = (np.arange(1, 100) / 100).tolist()
+    shares = {level: share_inside(y, mean, std, level, width) for level in levels}
+    known = {level: share for level, share in shares.items() if share is not None}
+    return np.array(list(known)), np.array(list(known.values()))
 
 
 @contextmanager
 def names_were_checked() -> Iterator[None]:
-    """Silence scikit-learn's warning of arrays without names, where names were checked before."""
+    """Suppress scikit-learn's warning about arrays without names, if the names were checked before."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="X does not have valid feature names")
         yield

@@ -1,20 +1,22 @@
-"""Whether a fit can keep to its memory budget at all, told before anything is computed.
+"""Memory budgets: sizes in bytes, and whether a fit can keep to its budget at all.
 
-Counted is what cannot be avoided: the factor of the largest expert, and the work arrays of the largest
-block that is trained on. The rows themselves are the caller's, and further threads take more.
+The check counts what cannot be avoided: the factor of the largest expert, and the work arrays of the largest
+block that is trained on. The rows themselves belong to the caller, and more threads take more.
 """
 
 from __future__ import annotations
 
+import os
+import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from gpexperts.exceptions import MemoryBudgetError
-from gpexperts.files import readable_size
-from gpexperts.settings import bytes_of, is_auto, usable_memory
+from gpexperts.validation import is_auto, is_number
 
-__all__ = ["check_memory"]
+__all__ = ["bytes_of", "check_memory", "default_memory_budget", "readable_size", "usable_memory"]
 
 _DOUBLE = 8
 _TRAINING_MATRICES = 3
@@ -76,3 +78,53 @@ def check_memory(
             f"{readable_size(needed)} ({needed:,} bytes); {given}. {cure}"
             f"{', or' if follows_experts else ''} {remedy} at least {needed:,} bytes."
         )
+
+
+_UNITS = {"": 1, "b": 1}
+_UNITS |= {f"{prefix}b": 1000**k for k, prefix in enumerate("kmgt", start=1)}
+_UNITS |= {f"{prefix}ib": 1024**k for k, prefix in enumerate("kmgt", start=1)}
+
+
+def bytes_of(value: Any) -> int:
+    """Resolve a memory budget: a number of bytes, '4GiB', '500 MB' or 'auto'."""
+    if isinstance(value, str):
+        if value == "auto":
+            return default_memory_budget()
+        match = re.fullmatch(r"\s*(\d+\.?\d*)\s*([a-zA-Z]*)\s*", value)
+        if match and match[2].lower() in _UNITS:
+            value = float(match[1]) * _UNITS[match[2].lower()]
+        else:
+            raise ValueError(
+                f"memory_budget={value!r} is not a size; write bytes, '4GiB', '500MB' or 'auto'."
+            )
+    if not is_number(value):
+        raise TypeError(f"memory_budget must be 'auto', bytes or a size like '4GiB', got {value!r}.")
+    if not 1_000_000 <= float(value) < np.inf:
+        raise ValueError(f"memory_budget={value} bytes is not a usable size; give at least '1MB'.")
+    return int(float(value))
+
+
+def default_memory_budget() -> int:
+    """A quarter of what this process may use."""
+    return max(64 * 1024**2, usable_memory() // 4)
+
+
+def usable_memory() -> int:
+    """Bytes this process may use: the machine's memory, or its control group's limit."""
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    limit = Path("/sys/fs/cgroup/memory.max")
+    if limit.is_file():
+        text = limit.read_text().strip()
+        if text.isdigit():
+            total = min(total, int(text))
+    return total
+
+
+def readable_size(n_bytes: int) -> str:
+    """Return 12_345_678 as '12.3 MB'."""
+    size = float(n_bytes)
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if size < 1000 or unit == "GB":
+            break
+        size /= 1000
+    return f"{size:.0f} {unit}" if unit == "bytes" else f"{size:.1f} {unit}"

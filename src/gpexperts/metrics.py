@@ -1,4 +1,4 @@
-"""Scores of a predictive distribution: error of the mean, log density, and honesty of the intervals.
+"""Scores of a predictive distribution: error of the mean, log density, and coverage of the intervals.
 
 `std` is always the standard deviation of a new observation, as `predict(X, return_std=True)` gives it.
 Arrays are (n,) or, for several outputs, (n, n_outputs); scores are averaged over all entries, each
@@ -7,14 +7,36 @@ output being standardised by itself.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtr, ndtri
 from sklearn.utils.validation import check_consistent_length
 
-from gpexperts.settings import checked_level
+from gpexperts.exceptions import TooFewRowsError
+from gpexperts.validation import is_number
 
-__all__ = ["coverage", "crps", "msll", "nlpd", "smse"]
+__all__ = [
+    "LEVELS",
+    "Scores",
+    "Width",
+    "checked_level",
+    "coverage",
+    "crps",
+    "gaussian_width",
+    "msll",
+    "nlpd",
+    "score",
+    "share_inside",
+    "smse",
+]
+
+Width = Callable[[float], float]
+"""Level ↦ half the width of an interval, in standard deviations."""
+LEVELS = (0.5, 0.9, 0.95, 0.99)
+"""Levels of the intervals whose coverage `score` reports."""
 
 
 def smse(y: ArrayLike, mean: ArrayLike) -> float:
@@ -80,7 +102,7 @@ def crps(y: ArrayLike, mean: ArrayLike, std: ArrayLike) -> float:
 def coverage(
     y: ArrayLike, mean: ArrayLike, std: ArrayLike, level: float = 0.95, width: float | None = None
 ) -> float:
-    """Share of targets inside their central interval of the given level; `level` if honest.
+    """Share of targets inside their central interval of the given level; `level` if calibrated.
 
     Parameters
     ----------
@@ -123,3 +145,70 @@ def _arrays(**named: ArrayLike) -> tuple[np.ndarray, ...]:
         if not np.isfinite(a).all():
             raise ValueError(f"{name} holds NaN or infinity.")
     return tuple(arrays.values())
+
+
+def checked_level(level: Any) -> float:
+    """Return the probability of an interval as a float strictly between 0 and 1."""
+    if not is_number(level):
+        raise TypeError(f"level must be a number strictly between 0 and 1, got {level!r}.")
+    if not 0.0 < float(level) < 1.0:
+        raise ValueError(f"level must lie strictly between 0 and 1, got {level}.")
+    return float(level)
+
+
+class Scores(NamedTuple):
+    """How good predictions are; None where a score is not defined (all targets equal)."""
+
+    n: int
+    smse: float | None
+    rmse: float
+    msll: float | None
+    nlpd: float
+    crps: float
+    coverage: dict[float, float | None]
+    """Share of targets inside their interval, for each of `LEVELS`."""
+    seconds_per_query: float | None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain values, as JSON knows them."""
+        return {**self._asdict(), "coverage": {f"{level:g}": share for level, share in self.coverage.items()}}
+
+
+def score(
+    y: np.ndarray,
+    mean: np.ndarray,
+    std: np.ndarray,
+    y_train: np.ndarray,
+    seconds: float | None = None,
+    width: Width = gaussian_width,
+) -> Scores:
+    """Score predictions of one target.
+
+    Parameters
+    ----------
+    y, mean, std : ndarray of shape (n,)
+    y_train : ndarray of shape (n_train,)
+        For the trivial predictor of MSLL.
+    seconds : float, optional
+        What all n predictions took.
+    width : callable
+        Of the intervals, where they are not the Gaussian ones of mean and std.
+    """
+    return Scores(
+        n=len(y),
+        smse=smse(y, mean) if np.ptp(y) > 0 else None,
+        rmse=float(np.sqrt(np.mean((y - mean) ** 2))),
+        msll=msll(y, mean, std, y_train) if np.ptp(y_train) > 0 else None,
+        nlpd=nlpd(y, mean, std),
+        crps=crps(y, mean, std),
+        coverage={level: share_inside(y, mean, std, level, width) for level in LEVELS},
+        seconds_per_query=None if seconds is None else seconds / len(y),
+    )
+
+
+def share_inside(y: Any, mean: Any, std: Any, level: float, width: Width) -> float | None:
+    """Share of targets inside their interval; None if too few rows were held out."""
+    try:
+        return coverage(y, mean, std, level, width(level))
+    except TooFewRowsError:
+        return None

@@ -1,118 +1,76 @@
-"""The estimator: what users call."""
+"""The estimator: scikit-learn's contract over one fitted model and one predictor."""
 
 from __future__ import annotations
 
 import copy
 import os
 import threading
-from collections.abc import Callable
-from typing import Any, Literal, overload
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any, Literal, Self, overload
 
 import numpy as np
-from sklearn.base import MultiOutputMixin, RegressorMixin
-from sklearn.utils.validation import check_is_fitted
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.gaussian_process.kernels import Kernel
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from gpexperts.engines.clients import is_collection
-from gpexperts.engines.dask import DaskEngine
-from gpexperts.experts.local import Experts
+from gpexperts.choices import Choice
+from gpexperts.engines.dask_types import is_collection
+from gpexperts.engines.dask import DaskEngine, portable
+from gpexperts.experts.local import LocalExperts
 from gpexperts.explanation import Explanation
-from gpexperts.fitting import Fitting
+from gpexperts.lazy import predict_lazily
+from gpexperts.model import FittedModel
+from gpexperts.pipeline import fit_model
+from gpexperts.predictor import Predictor
 from gpexperts.progress import CallbackSupport, announced
+from gpexperts.rows.arrays import ArrayRows
+from gpexperts.rows.base import SAMPLE_ROWS, RowSource
+from gpexperts.rows.dask import DaskRows
+from gpexperts.settings import PARAMETERS, RENAMED, Settings, documented
+from gpexperts.training.likelihood import TraceRow
 
-__all__ = ["DistributedGPRegressor"]
+__all__ = ["DistributedGPRegressor", "load"]
 
 
-class DistributedGPRegressor(CallbackSupport, MultiOutputMixin, RegressorMixin, Fitting):
-    """Gaussian process regression by local experts, chosen per query and combined with their correlations.
+@documented
+class DistributedGPRegressor(CallbackSupport, RegressorMixin, BaseEstimator):
+    """Gaussian process regression with local experts, selected for every query.
 
-    The data are cut into parts. Each part is an expert: a GP on its rows, all sharing one set of
-    hyperparameters. A query asks the few experts that matter to it, and their answers are combined
-    knowing how they correlate (NPAE), or by one of the simpler rules.
+    The training rows are divided among local GP experts that share one set of hyperparameters. For every
+    query, the most relevant experts are selected and their predictions are combined with their
+    correlations. All parameters are keyword-only.
 
     Parameters
     ----------
-    n_experts : int or "auto"
-        M, the number of experts. 1 is the exact GP, which is also what "auto" takes for up to 3,000 rows.
-    expert_size : int or "auto"
-        Rows per expert, from which M follows; give one of the two.
-    partition : {"auto", "random", "kmeans", "balanced"}, Partitioner or array of int, shape (n,)
-        How rows are dealt to experts, or the labels themselves. "auto" is balanced in the metric that the
-        kernel has learned (with ``training="full"``, where parts come first: of the standardised inputs).
-    kernel : {"auto", "rbf", "matern12", "matern32", "matern52"} or scikit-learn kernel
-        A name stands for constant × shape(one length scale per input) + white noise; "auto" lets the
-        likelihood and the leave-one-out error of the same rows choose among the four. In a kernel of your
-        own the noise is the WhiteKernel terms of the top-level sum. With `standardize` it is in standardised
-        units.
-    optimizer : {"lbfgs", None}
-        None keeps the kernel's hyperparameters.
-    n_restarts : int
-        Further starts of the optimiser.
-    training : {"auto", "full"}
-        "auto" trains on small blocks of rows from every region, at a cost that does not grow with n;
-        ``"full"`` is the paper's joint training on every part.
-    selection : {"auto", "rows", "knn", "dnn", "ggm", "all"}, Selector or classifier with predict_proba
-        How a query finds its experts; "auto" asks those who own the rows nearest to it, in the metric the
-        kernel has learned.
-    n_selected : int, float or "auto"
-        K, the experts asked per query; a float is the ratio K/M, so that 1 is one expert and 1.0 all.
-        "auto" lets held-out rows choose K, whom to leave out, and NPAE's `widen`, `scale` and `surprise`.
-    aggregation : {"npae", "poe", "gpoe", "bcm", "rbcm", "grbcm"} or Aggregator
-        How answers are combined.
-    standardize : bool
-        Whether inputs and target are brought to zero mean and unit variance.
-    memory_budget : int, str or "auto"
-        Bytes (or "4GiB") for kept factors and work arrays; "auto" is a quarter of the machine's memory.
-    engine : None, "dask", str, dask.distributed.Client or Engine
-        Where the work runs; None is threads of this machine. ``"dask"`` is the current Dask client, or a
-        new LocalCluster; a str is the address of a scheduler, such as ``"tcp://host:8786"``. A Client is
-        kept as its address.
-    n_jobs : int or None
-        Threads; None is all usable cores, or 1 inside another worker.
-    random_state : int, RandomState or None
-    verbose : int
-        1 tells what is being decided and done, 2 every step. scikit-learn's callbacks hear the same
-        (`set_callbacks`, scikit-learn 1.9 or newer).
-    checkpoint : str, path-like or None
-        A file that keeps θ after every step of training. Where a fit was cut short, the same fit called
-        again continues at its last step; `random_state` must then be an int.
-    share_inputs : bool
-        False is for dask collections whose rows may not be pooled: each block is cut into parts by the
-        worker that loads it, and only likelihoods, gradients, centroids, means and variances leave that
-        worker. For ``"poe"``, ``"gpoe"``, ``"bcm"`` and ``"rbcm"``, with ``"knn"``, ``"dnn"`` or ``"all"``.
-    calibrate : {None, "scale", "conformal"}
-        Whether intervals are corrected by rows that the model has not seen: a tenth of the rows, from 100 to
-        2,000 but at most a quarter, drawn at random, is held out before anything is learned and stays out
-        of the experts. ``"scale"`` multiplies the variance of an observation by one number per output, the
-        one that makes the held-out targets likeliest; `predict` returns the scaled std, the latent one is
-        left alone. ``"conformal"`` leaves std alone and takes the widths of `predict_interval` from the
-        quantiles of |y − mean|/std (split conformal prediction): whatever is wrong with the model, an
-        interval holds its target with at least the probability `level`, on average over new rows drawn like
-        the training rows, for each output by itself. Neither is to be had for dask collections.
+    {parameters}
 
     Attributes
     ----------
+    model_ : FittedModel
+        The fitted model, frozen.
     kernel_ : Kernel
-        The trained kernel; in standardised units if `standardize`.
+        The trained kernel: of a named kernel in standardised units, of a kernel object in the units of X
+        and y².
     n_experts_ : int
     labels_ : ndarray of int, shape (n,)
         Expert of each training row; −1 for the rows that GRBCM shares, −2 for those that `calibrate` holds
-        out.
+        out. Not available for large dask collections.
     centroids_ : ndarray of shape (n_experts_, n_features_in_)
         Mean input of each expert.
     n_features_in_ : int
     feature_names_in_ : ndarray of str
         Where X had column names.
     log_marginal_likelihood_value_ : float
-        What training reached.
+        Of the rows that training used last.
     trace_ : list of TraceRow
         The steps of training.
-    choices_ : dict
-        What every "auto" was resolved to, and on what evidence.
+    choices_ : dict of str to Choice
+        What every "auto" was resolved to, with the reason and the scores of the alternatives.
     repairs_ : dict
-        What numerics had to mend: jitter in training, jitter per expert, mended queries.
-    travelled_ : dict
-        On a cluster, by stage: bytes that this process sent and fetched, bytes exchanged between tasks,
-        round trips and tasks. Empty where everything ran here.
+        Numerical repairs: training blocks and experts that needed jitter, and queries whose NPAE system
+        was repaired.
 
     Examples
     --------
@@ -127,13 +85,81 @@ class DistributedGPRegressor(CallbackSupport, MultiOutputMixin, RegressorMixin, 
     True
     """
 
+    model_: FittedModel
+    _predictor: Predictor | None
+    _lock: threading.RLock
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        # Checked here: scikit-learn allows no varargs in __init__.
+        if args:
+            hint = " Write kernel=…" if isinstance(args[0], Kernel) else ""
+            raise TypeError(
+                f"{cls.__name__} takes keyword arguments only, got {args[0]!r} by position.{hint or ''}"
+            )
+        for name in kwargs:
+            if name in RENAMED and name not in PARAMETERS:
+                raise TypeError(f"{cls.__name__} has no parameter {name!r}: {RENAMED[name]}.")
+        return super().__new__(cls)
+
+    def __init__(
+        self,
+        *,
+        n_experts: int | str = "auto",
+        expert_size: int | str = "auto",
+        partition: Any = "auto",
+        kernel: Any = "auto",
+        optimizer: str | None = "lbfgs",
+        n_restarts: int = 0,
+        training: str = "auto",
+        selection: Any = "auto",
+        n_selected: int | float | str = "auto",
+        aggregation: Any = "npae",
+        standardize: bool = True,
+        memory_budget: int | str = "auto",
+        engine: Any = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+        calibrate: str | None = None,
+    ) -> None:
+        self.n_experts = n_experts
+        self.expert_size = expert_size
+        self.partition = partition
+        self.kernel = kernel
+        self.optimizer = optimizer
+        self.n_restarts = n_restarts
+        self.training = training
+        self.selection = selection
+        self.n_selected = n_selected
+        self.aggregation = aggregation
+        self.standardize = standardize
+        self.memory_budget = memory_budget
+        self.engine = engine
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+        self.calibrate = calibrate
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, portable(value) if name == "engine" else value)
+        if name in PARAMETERS:
+            self.__dict__.pop("_predictor", None)  # it holds the former settings
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters; `selection`, `n_selected` and `aggregation` take effect at the next `predict`."""
+        super().set_params(**params)
+        self.__dict__.pop("_predictor", None)  # parameters of a stage may have changed
+        return self
+
+    # ----------------------------------------------------------------------------------------- fit
+
     @announced
-    def fit(self, X: Any, y: Any) -> DistributedGPRegressor:
-        """Cut the data into parts, train the shared hyperparameters, and prepare the selection.
+    def fit(self, X: Any, y: Any) -> Self:
+        """Train the shared hyperparameters and divide the rows among experts.
 
         Parameters
         ----------
-        X : array-like of shape (n, d)
+        X : array-like of shape (n, d), or dask array or frame with ``engine="dask"``
         y : array-like of shape (n,) or (n, n_outputs)
             Several outputs share the parts and the hyperparameters.
 
@@ -142,30 +168,70 @@ class DistributedGPRegressor(CallbackSupport, MultiOutputMixin, RegressorMixin, 
         self
         """
         with self._all_or_nothing():
-            self._fit(X, y)
+            settings = Settings.of(self.get_params(deep=False))
+            self.__dict__.pop("table_", None)  # what a model file says of the former training table
+            rows, one_output = self._rows(X, y, settings)
+            self.model_ = fit_model(rows, settings, one_output=one_output)
+            self._lock = threading.RLock()
+            self._predictor = Predictor.build(self.model_, settings)
+            self._predictor.report_jitter()
         return self
 
-    def _fit(self, X: Any, y: Any) -> None:
-        self._check_settings()
-        self.__dict__.pop("table_", None)  # what a model file said of the former training rows
-        if self.calibrate is not None and (is_collection(X) or not self.share_inputs):
-            raise ValueError(
-                f"calibrate={self.calibrate!r} cannot be had for dask collections: it holds rows out of all "
-                "blocks. Use calibrate=None, or arrays of this process."
-            )
-        if is_collection(X) and isinstance(engine := self._engine(), DaskEngine):
-            from gpexperts.cluster.fitting import fit_collection
-            from gpexperts.cluster.private import fit_private
+    @contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """Leave the estimator as it was if a fit fails or is interrupted."""
+        before = self.__dict__.copy()
+        try:
+            yield
+        except BaseException:
+            self.__dict__ = before
+            raise
 
-            (fit_collection if self.share_inputs else fit_private)(self, X, y, engine)
-            return
-        if not self.share_inputs:
+    def _rows(self, X: Any, y: Any, settings: Settings) -> tuple[RowSource, bool]:
+        """Validate the training rows; also return whether y has one dimension."""
+        if is_collection(X):
+            if not isinstance(settings.engine, DaskEngine):
+                raise ValueError(
+                    f"X is a {type(X).__module__.partition('.')[0]} collection, but engine={self.engine!r}. "
+                    "Use engine='dask' to fit it on a cluster, or load it with X.compute()."
+                )
+            rows, names, one_output = DaskRows.of(settings.engine, X, y)
+            if rows.n > SAMPLE_ROWS:
+                self.n_features_in_ = rows.n_features
+                self.__dict__.pop("feature_names_in_", None)
+                if names is not None:
+                    self.feature_names_in_ = np.array(names, dtype=object)
+                return rows, one_output
+            _, X, y = rows.take(np.arange(rows.n))
+            X, y = _named(X, names), y[:, 0] if one_output else y
+        X, y = validate_data(self, X, y, multi_output=True, y_numeric=True, dtype=np.float64, order="C")
+        return ArrayRows(X, np.asarray(y, dtype=np.float64).reshape(len(y), -1)), y.ndim == 1
+
+    # ------------------------------------------------------------------------------------- predict
+
+    @property
+    def predictor_(self) -> Predictor:
+        """The predictor for the current settings; built when they have changed."""
+        check_is_fitted(self)
+        # Read once: another thread may change the settings meanwhile.
+        predictor = self.__dict__.get("_predictor")
+        if predictor is not None:
+            return predictor
+        with self._lock:
+            predictor = self.__dict__.get("_predictor")
+            if predictor is None:
+                settings = Settings.of(self.get_params(deep=False))
+                predictor = self._predictor = Predictor.build(self.model_, settings)
+        return predictor
+
+    def _queries(self, X: Any) -> np.ndarray:
+        check_is_fitted(self)
+        if is_collection(X):
             raise ValueError(
-                "share_inputs=False is for dask arrays and frames and engine='dask': rows that are in this "
-                "process have been pooled already."
+                "X is a dask collection, but the experts are in this process. Load it with X.compute(), or "
+                "predict each of its partitions."
             )
-        X, y = self._validated(X, y)
-        (self._fit_rows if self.calibrate is None else self._fit_and_calibrate)(X, y, self._streams())
+        return validate_data(self, X, reset=False, dtype=np.float64, order="C", ensure_min_samples=0)
 
     @overload
     def predict(self, X: Any, return_std: Literal[False] = False, latent: bool = False) -> np.ndarray: ...
@@ -182,10 +248,11 @@ class DistributedGPRegressor(CallbackSupport, MultiOutputMixin, RegressorMixin, 
         Parameters
         ----------
         X : array-like of shape (n, d)
+            For a model on a cluster also a dask array or frame; the result is then lazy.
         return_std : bool
             Whether to return standard deviations too.
         latent : bool
-            Whether they are those of the noise-free function instead of a new observation. Only the latter's
+            Whether they are those of the noise-free function instead of a new observation. Only the latter
             are changed by ``calibrate="scale"``.
 
         Returns
@@ -193,32 +260,21 @@ class DistributedGPRegressor(CallbackSupport, MultiOutputMixin, RegressorMixin, 
         mean : ndarray of shape (n,) or (n, n_outputs)
         std : ndarray of the same shape, if `return_std`
         """
-        check_is_fitted(self)
-        self._check_calibrate()
-        if is_collection(X) and not isinstance(self._experts, Experts):
-            from gpexperts.cluster.predicting import predict_collection
-
-            return predict_collection(self, self._experts, X, return_std=return_std, latent=latent)
-        X = self._queries(X)
-        n, p = len(X), self._experts.n_outputs
-        mean, var = np.empty((n, p)), np.empty((n, p))
-        rule = self._rule()
-        index = self._asked(X, rule)
-        if index.shape[1] == 1 and not return_std and self._aggregator().trusts_a_lone_expert:
-            mean[:] = self._means(X, index)[:, 0]  # a lone expert's mean is the answer
-        else:
-            for rows, _, prediction in self._batches(X, index, rule):
-                mean[rows] = prediction.mean
-                var[rows] = self._variance(prediction, latent)
-        self._tell_of_jittered_experts()
-        mean = self._shaped(self._y_scale.restore(mean))
-        return (mean, self._shaped(np.sqrt(var) * self._y_scale.scale)) if return_std else mean
+        predictor = self.predictor_
+        if is_collection(X) and not isinstance(self.model_.experts, LocalExperts):
+            names = getattr(self, "feature_names_in_", None)
+            known = None if names is None else [str(name) for name in names]
+            return predict_lazily(predictor, X, known, return_std=return_std, latent=latent)
+        mean, std = predictor.predict(self._queries(X), return_std=return_std, latent=latent)
+        shaped = predictor.model.shaped
+        return (shaped(mean), shaped(std)) if return_std else shaped(mean)
 
     def predict_interval(self, X: Any, level: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
-        """Predict intervals that hold a new observation with the given probability.
+        """Predict intervals that contain a new observation with the given probability.
 
         Without `calibrate` and with ``"scale"`` they are the central intervals of the Gaussian that `predict`
-        gives: as honest as the model. With ``"conformal"`` the probability is promised for any model.
+        gives. With ``"conformal"`` the probability holds for any model, on average over new rows that are
+        drawn like the training rows.
 
         Parameters
         ----------
@@ -235,30 +291,27 @@ class DistributedGPRegressor(CallbackSupport, MultiOutputMixin, RegressorMixin, 
         TooFewRowsError
             With ``calibrate="conformal"``, if fewer than level / (1 − level) rows were held out.
         """
-        check_is_fitted(self)
-        width = self._width(level)
+        width = self.interval_width(level)
         mean, std = self.predict(X, return_std=True)
         return mean - width * std, mean + width * std
 
+    def interval_width(self, level: float = 0.95) -> Any:
+        """Return half the width of an interval, a number or (n_outputs,), in units of the predicted std."""
+        return self.predictor_.interval_width(level)
+
     def select(self, X: Any) -> np.ndarray:
-        """Return the experts each query asks, best first.
+        """Return the selected experts of each query, best first.
 
         Returns
         -------
         index : ndarray of int, shape (n, K)
             −1 pads where K varies.
         """
-        X = self._queries(X)
-        rule = self._rule()
-        index = self._asked(X, rule)
-        if rule.prune > 0:
-            for rows, moments, _ in self._batches(X, index.copy(), rule):
-                index[rows] = moments.index
-        return index
+        return self.predictor_.select(self._queries(X))
 
     @announced
     def explain(self, X: Any) -> Explanation:
-        """Return who was asked about each query, what each said, and the weight each got.
+        """Return the selected experts of each query, their predictions, and their weights.
 
         Parameters
         ----------
@@ -268,43 +321,65 @@ class DistributedGPRegressor(CallbackSupport, MultiOutputMixin, RegressorMixin, 
         -------
         Explanation
         """
-        X = self._queries(X)
-        self._check_calibrate()
-        n, p = len(X), self._experts.n_outputs
-        rule = self._rule()
-        index = self._asked(X, rule)
-        K = index.shape[1]
-        mean, var = np.empty((n, p)), np.empty((n, p))
-        said, said_var, weight = np.empty((n, K, p)), np.empty((n, K)), np.zeros((n, K))
-        with_communication = self._fitted_with_communication
-        communication_said = np.empty((n, p)) if with_communication else None
-        communication_weight = np.zeros(n) if with_communication else None
-        for rows, moments, prediction in self._batches(X, index.copy(), rule):
-            index[rows] = moments.index
-            mean[rows] = prediction.mean
-            var[rows] = self._variance(prediction, latent=False)
-            said[rows], said_var[rows] = moments.mean, moments.var
-            weight[rows] = prediction.weight
-            if communication_said is not None and communication_weight is not None:
-                communication_said[rows] = moments.communication_mean
-                communication_weight[rows] = prediction.communication_weight
-        self._tell_of_jittered_experts()
-        others = weight.sum(axis=1) + (0.0 if communication_weight is None else communication_weight)
-        restore, scale = self._y_scale.restore, self._y_scale.scale
-        return Explanation(
-            experts=index,
-            said=self._shaped(restore(said)),
-            said_std=self._shaped(np.sqrt(said_var)[:, :, None] * scale),
-            weight=weight,
-            prior_weight=1.0 - others,
-            prior_mean=self._y_scale.shift if self._y_ndim > 1 else self._y_scale.shift[0],
-            mean=self._shaped(restore(mean)),
-            std=self._shaped(np.sqrt(var) * scale),
-            communication_said=None
-            if communication_said is None
-            else self._shaped(restore(communication_said)),
-            communication_weight=communication_weight,
-        )
+        return self.predictor_.explain(self._queries(X))
+
+    # ----------------------------------------------------------------------------- fitted attributes
+
+    @property
+    def kernel_(self) -> Kernel:
+        """The trained kernel."""
+        return self._fitted("kernel_").covariance.kernel
+
+    @property
+    def n_experts_(self) -> int:
+        """Number of experts."""
+        return self._fitted("n_experts_").experts.n_experts
+
+    @property
+    def labels_(self) -> np.ndarray:
+        """Expert of each training row."""
+        labels = self._fitted("labels_").labels
+        if labels is None:
+            raise AttributeError("labels_ is not available: the training rows are on a cluster.")
+        return labels
+
+    @property
+    def centroids_(self) -> np.ndarray:
+        """Mean input of each expert."""
+        model = self._fitted("centroids_")
+        return model.x_scale.restore(model.centroids)
+
+    @property
+    def trace_(self) -> list[TraceRow]:
+        """The steps of training."""
+        return list(self._fitted("trace_").trace)
+
+    @property
+    def log_marginal_likelihood_value_(self) -> float:
+        """Log marginal likelihood of the rows that training used last."""
+        return self._fitted("log_marginal_likelihood_value_").trace[-1].log_marginal_likelihood
+
+    @property
+    def choices_(self) -> dict[str, Choice]:
+        """What every "auto" was resolved to, and why."""
+        return {**self._fitted("choices_").choices, **self.predictor_.choices}
+
+    @property
+    def repairs_(self) -> dict[str, Any]:
+        """Counts of numerical repairs."""
+        model = self._fitted("repairs_")
+        return {
+            "training_blocks_with_jitter": model.trace[-1].jittered,
+            "experts_with_jitter": dict(model.experts.jitter),
+            "queries_repaired": self.predictor_.queries_repaired,
+        }
+
+    def _fitted(self, name: str) -> FittedModel:
+        if "model_" not in self.__dict__:
+            raise AttributeError(f"{type(self).__name__} has no attribute {name!r} before fit.")
+        return self.model_
+
+    # ---------------------------------------------------------------------------------- elsewhere
 
     def save(self, path: str | os.PathLike[str], *, include_factors: bool = False) -> int:
         """Save the fitted model to one file, which `gpexperts.load` reads and which cannot run code.
@@ -312,11 +387,11 @@ class DistributedGPRegressor(CallbackSupport, MultiOutputMixin, RegressorMixin, 
         Parameters
         ----------
         path : str or path-like
-            By custom it ends in ``.gpx``. It is written beside, then renamed: never half there.
+            By custom it ends in ``.gpx``. A failed write leaves the former file as it was.
         include_factors : bool
-            Whether to store the experts' Cholesky factors too, up to the memory budget: the file grows
-            by 8·Σ m_i² bytes, and the loaded model need not compute them at its first predictions. A
-            model on a cluster comes to this process for that; without, its rows are written as they come.
+            Whether to store the experts' Cholesky factors too, up to the memory budget: the file grows by
+            8·Σ m_i² bytes, and the loaded model need not compute them at its first predictions. The experts
+            of a cluster are gathered to the client for that; otherwise their rows are written in batches.
 
         Returns
         -------
@@ -326,16 +401,17 @@ class DistributedGPRegressor(CallbackSupport, MultiOutputMixin, RegressorMixin, 
         Raises
         ------
         UnsavableModelError
-            If a part of the model is not one of this library's, by name; skops saves such models.
+            If a part of the model is a class of the user's own, by name; skops can save such models.
         """
-        from gpexperts.io import save
+        from gpexperts.io import save_model  # late: it imports every class that a file may hold
 
-        return save(self, path, include_factors=include_factors)
+        check_is_fitted(self)
+        return save_model(self, path, include_factors=include_factors)
 
-    def to_local(self) -> DistributedGPRegressor:
-        """Return this model with its experts in this process, where it was fitted on a cluster.
+    def to_local(self) -> Self:
+        """Return this model with its experts in this process, if it was fitted on a cluster.
 
-        All training rows come here, so they must fit into memory.
+        All training rows are gathered to the client, so they must fit into memory.
 
         Returns
         -------
@@ -343,30 +419,59 @@ class DistributedGPRegressor(CallbackSupport, MultiOutputMixin, RegressorMixin, 
             With ``engine=None``; this one is left as it is.
         """
         check_is_fitted(self)
-        state = self.__getstate__()
-        state["engine"] = None
-        for name in ("choices_", "repairs_", "travelled_"):  # what one model learns is not news to the other
-            state[name] = copy.deepcopy(state[name])
-        model = type(self)()
-        model.__setstate__(state)
+        model = copy.copy(self)
+        model.engine = None
         return model
 
     def __getstate__(self) -> dict[str, Any]:
-        return self._state(lambda there: there.to_local(self._factor_budget))
-
-    def _state(self, bring: Callable[[Any], Experts]) -> dict[str, Any]:
-        """What there is to this model, with the experts of a cluster as `bring` brings them."""
         state = dict(super().__getstate__())
         state.pop("_lock", None)
-        if "_experts" in state and not isinstance(self._experts, Experts):  # futures cannot be pickled
-            state["_experts"] = bring(self._experts)
-        fitted = state.get("_fitted_selector")
-        if fitted is not None and isinstance(self._experts, Experts) and fitted[1].repeats(self._experts.X):
-            state["_fitted_selector"] = None  # made again when it is needed
+        if "model_" in state:
+            state.update(self._local_state())
         return state
+
+    def _local_state(self) -> dict[str, Any]:
+        """The model with all experts in this process, and what its predictor has learned."""
+        predictor = self.predictor_
+        model = predictor.model
+        if not isinstance(model.experts, LocalExperts):  # futures cannot be pickled
+            experts = model.experts.to_local(predictor.settings.factor_budget)
+            model = replace(model, experts=experts)
+        return {"model_": model, "_predictor": predictor.learned}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
-        if "_experts" in self.__dict__:
+        if "model_" in self.__dict__:
             self._lock = threading.RLock()
-            self.repairs_["experts_with_jitter"] = self._experts.jitter
+            learned = self.__dict__.pop("_predictor")
+            settings = Settings.of(self.get_params(deep=False))
+            self._predictor = Predictor.restored(self.model_, settings, learned)
+
+
+def load(path: str | os.PathLike[str]) -> DistributedGPRegressor:
+    """Read a model that `DistributedGPRegressor.save` has written; never runs code of the file.
+
+    Parameters
+    ----------
+    path : str or path-like
+
+    Returns
+    -------
+    model : DistributedGPRegressor
+
+    Raises
+    ------
+    ModelFileError
+        If the file is not a model, is damaged, or comes from a newer version.
+    """
+    from gpexperts.io import load_model
+
+    return load_model(DistributedGPRegressor, path)
+
+
+def _named(X: np.ndarray, names: list[str] | None) -> Any:
+    if names is None:
+        return X
+    import pandas as pd
+
+    return pd.DataFrame(X, columns=names)

@@ -2,28 +2,90 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["FAR", "Standardizer", "check_magnitudes", "is_rounding", "scaled_offsets"]
+__all__ = ["FAR", "ColumnSummary", "Standardizer", "check_magnitudes", "scaled_offsets"]
 
 FAR = 1e150
-"""Further away than this many units all places are the same: squares of larger numbers overflow."""
+"""Scaled values are clipped to ±FAR: squares of larger numbers overflow."""
+_BITS = 30
+"""Of a mean or a deviation that are kept. They differ in the last bits with the order of summation; without
+those bits, the same rows have the same scaling whatever the pieces in which they are stored."""
 
 
 def scaled_offsets(A: np.ndarray, origin: np.ndarray | float, scale: np.ndarray | float) -> np.ndarray:
-    """Return (A − origin) / scale as a new array, with ±`FAR` for all that is larger or overflows."""
+    """Return (A − origin) / scale as a new array, clipped to ±`FAR`."""
     with np.errstate(over="ignore"):
         Z = A - origin
         Z /= scale
     return np.clip(Z, -FAR, FAR, out=Z)
 
 
-def is_rounding(spread: np.ndarray, n: int) -> np.ndarray:
-    """Whether columns of n rows are constant, by their deviations relative to their size, (k,)."""
-    # What is left of a constant column is rounding of its mean.
-    return spread <= 10 * np.finfo(float).eps * np.sqrt(n)
+class ColumnSummary(NamedTuple):
+    """Means, deviations and ranges of the columns of some rows."""
+
+    n: int
+    """Rows."""
+    mean: np.ndarray
+    """(k,)"""
+    std: np.ndarray
+    """(k,) with ddof 0; 0 where only rounding is left of it."""
+    low: np.ndarray
+    """(k,) smallest value."""
+    high: np.ndarray
+    """(k,) largest value."""
+
+    @classmethod
+    def of(cls, A: np.ndarray) -> ColumnSummary:
+        """Summarise A (n, k)."""
+        if len(A) == 0:
+            zero = np.zeros(A.shape[1])
+            return cls(0, zero, zero, zero, zero)
+        low, high = A.min(axis=0), A.max(axis=0)
+        # Relative to each column's largest magnitude: squares of 1e200 would overflow, of 1e-200 vanish.
+        size = _size(low, high)
+        relative = A / size
+        return _without_rounding(len(A), relative.mean(axis=0) * size, relative.std(axis=0) * size, low, high)
+
+    @classmethod
+    def combined(cls, parts: Sequence[ColumnSummary]) -> ColumnSummary:
+        """Summarise the rows of several summaries, at least one of which has rows."""
+        parts = [part for part in parts if part.n]
+        n = sum(part.n for part in parts)
+        share = np.array([part.n for part in parts]) / n
+        means, stds, lows, highs = (np.stack(columns) for columns in list(zip(*parts, strict=True))[1:])
+        low, high = lows.min(axis=0), highs.max(axis=0)
+        size = _size(low, high)
+        mean = share @ (means / size)
+        variance = share @ ((stds / size) ** 2 + (means / size - mean) ** 2)
+        return _without_rounding(n, mean * size, np.sqrt(variance) * size, low, high)
+
+    @property
+    def constant(self) -> np.ndarray:
+        """(k,) whether all values of a column are equal."""
+        return np.asarray(self.low == self.high)
+
+    @property
+    def spread(self) -> np.ndarray:
+        """(k,) the deviation; 1 for a constant column."""
+        return np.where(self.std > 0, self.std, 1.0)
+
+
+def _size(low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    size = np.maximum(np.abs(low), np.abs(high))
+    return np.where(size > 0, size, 1.0)
+
+
+def _without_rounding(
+    n: int, mean: np.ndarray, std: np.ndarray, low: np.ndarray, high: np.ndarray
+) -> ColumnSummary:
+    """Set the deviation of constant columns, which is rounding of their mean, to 0."""
+    rounding = std <= 10 * np.finfo(float).eps * np.sqrt(n) * _size(low, high)
+    return ColumnSummary(n, np.where(rounding, low, mean), np.where(rounding, 0.0, std), low, high)
 
 
 @dataclass(frozen=True)
@@ -36,17 +98,13 @@ class Standardizer:
     """(k,) all positive; 1 for a constant column."""
 
     @classmethod
-    def fit(cls, A: np.ndarray) -> Standardizer:
-        """Learn the mean and standard deviation (ddof 0) of each column of A (n, k)."""
-        # Relative to each column's largest magnitude: squares of 1e200 would overflow, of 1e-200 vanish.
-        size = np.abs(A).max(axis=0, initial=0.0)
-        size = np.where(size > 0, size, 1.0)
-        relative = A / size
-        mean = relative.mean(axis=0)
-        spread = relative.std(axis=0)
-        constant = is_rounding(spread, len(A))
-        mean = np.where(constant, relative[0], mean)
-        return cls(mean * size, np.where(constant, 1.0, spread * size))
+    def of(cls, summary: ColumnSummary) -> Standardizer:
+        """Return the standardizer to zero mean and unit variance, both to 9 digits."""
+        scale = _rounded(summary.spread)
+        with np.errstate(over="ignore", invalid="ignore"):
+            shift = np.round(summary.mean / scale * 2.0**_BITS) / 2.0**_BITS * scale
+        usable = (summary.std > 0) & np.isfinite(shift)
+        return cls(np.where(usable, shift, summary.mean), scale)
 
     @classmethod
     def identity(cls, k: int) -> Standardizer:
@@ -54,7 +112,7 @@ class Standardizer:
         return cls(np.zeros(k), np.ones(k))
 
     def transform(self, A: np.ndarray) -> np.ndarray:
-        """Return A (n, k) in standardised units, as a new array; what is beyond ±`FAR` comes to lie there."""
+        """Return A (n, k) in standardised units, as a new array, clipped to ±`FAR`."""
         return scaled_offsets(A, self.shift, self.scale)
 
     def restore(self, Z: np.ndarray) -> np.ndarray:
@@ -62,18 +120,19 @@ class Standardizer:
         return Z * self.scale + self.shift
 
 
-def check_magnitudes(X: np.ndarray, y: np.ndarray) -> None:
-    """Refuse data that have to be standardised, because variances of their size are no doubles.
+def _rounded(values: np.ndarray) -> np.ndarray:
+    mantissa, exponent = np.frexp(values)
+    return np.ldexp(np.round(mantissa * 2.0**_BITS) / 2.0**_BITS, exponent)
 
-    Constant columns have no variance to speak of, and are left alone.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n, d)
-    y : ndarray of shape (n, p)
+def check_magnitudes(X: ColumnSummary, y: ColumnSummary) -> None:
+    """Refuse data whose variances are not doubles, where they are not to be standardised.
+
+    Constant columns have no variance, and are left alone.
     """
     for name, values, least in (("X", X, 0.0), ("y", y, 1.0 / FAR)):
-        size = float(np.abs(values[:, (values != values[0]).any(axis=0)]).max(initial=0.0))
+        varies = ~values.constant
+        size = float(np.maximum(np.abs(values.low), np.abs(values.high))[varies].max(initial=0.0))
         if not (size == 0.0 or least <= size <= FAR):
             raise ValueError(
                 f"standardize=False, but {name} has values of size {size:.3g}, whose squares a double cannot "

@@ -1,96 +1,242 @@
-"""From what the user wrote to what is meant: numbers of experts, shares, sizes in bytes, names.
+"""The parameters of the estimator: each is named, described, defaulted and checked here, and only here.
 
-Every function here either returns a plain value or raises an error that names the value it was given,
-what was expected, and what to do next.
+`PARAMETERS` is the table. The estimator's docstring and the options of ``gpexperts fit`` are made from it,
+model files hold its names, and a test compares it with the constructor. `Settings` is a checked snapshot of
+the values at the start of a fit or a prediction.
 """
 
 from __future__ import annotations
 
-import os
-import re
+import copy
 from collections.abc import Mapping
-from numbers import Integral, Real
-from pathlib import Path
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.base import clone
+from sklearn.gaussian_process.kernels import Kernel
 
-__all__ = [
-    "automatic_n_experts",
-    "bytes_of",
-    "checked_level",
-    "default_memory_budget",
-    "is_auto",
-    "is_number",
-    "member",
-    "number_of_experts",
-    "number_selected",
-    "positive_int",
-    "usable_memory",
-]
+from gpexperts.aggregation import AGGREGATORS, Aggregator
+from gpexperts.calibration import METHODS
+from gpexperts.engines import Engine, ThreadEngine
+from gpexperts.engines.dask import engine_for
+from gpexperts.memory import bytes_of
+from gpexperts.partition import PARTITIONERS, Partitioner
+from gpexperts.partition.assign import labels_are_given
+from gpexperts.selection import SELECTORS, ClassifierSelector, NearestRowsSelector, Selector
+from gpexperts.validation import is_auto, is_number, member, positive_int
 
-Stage = TypeVar("Stage")
+__all__ = ["PARAMETERS", "RENAMED", "Parameter", "Settings", "documented", "number_selected"]
 
-
-def is_auto(value: Any) -> bool:
-    """Whether the choice is left to us; an array compared with a word would be an array."""
-    return isinstance(value, str) and value == "auto"
+_WORK_BYTES = 256 * 1024**2
+"""Work arrays of a batch take no more than this, however large the budget: larger ones are no faster."""
 
 
-def is_number(value: Any) -> bool:
-    """Whether a value is a real number, NaN and infinity included."""
-    return isinstance(value, Real) and not isinstance(value, bool)
+class Parameter(NamedTuple):
+    """One parameter of the estimator."""
+
+    default: Any
+    accepts: str
+    """What it may be, as in a docstring."""
+    help: str
+    """What it does, in a sentence or two."""
+    flag: Any = None
+    """The type that the command line reads; None if it is no option of ``gpexperts fit``."""
 
 
-def member(value: Any, named: Mapping[str, type[Stage]], base: Any, parameter: str) -> Stage:
-    """Return the stage a name stands for, or the instance itself.
+PARAMETERS: dict[str, Parameter] = {
+    "n_experts": Parameter("auto", 'int or "auto"', "Number of experts, M.", str),
+    "expert_size": Parameter(
+        "auto",
+        'int or "auto"',
+        "Training rows per expert, from which M follows.",
+        str,
+    ),
+    "partition": Parameter(
+        "auto",
+        '{"auto", "balanced", "kmeans", "random"}, Partitioner or int array of shape (n,)',
+        'How the training rows are divided among experts. "auto" is "balanced" in the metric of the trained '
+        "kernel. An int array gives the expert of each row; −1 marks rows that GRBCM shares.",
+        str,
+    ),
+    "kernel": Parameter(
+        "auto",
+        '{"auto", "rbf", "matern12", "matern32", "matern52"}, scikit-learn kernel or None',
+        '"auto" (or None) chooses among the named kernels, each constant × shape with one length scale per '
+        "input + white noise. A kernel object is evaluated on X as given, as in scikit-learn: lengths in "
+        "the units of X, variances in those of y², y centred. The WhiteKernel terms of its top-level sum "
+        "are the noise.",
+        str,
+    ),
+    "optimizer": Parameter(
+        "lbfgs", '"lbfgs" or None', "None keeps the hyperparameters of the given kernel.", None
+    ),
+    "n_restarts": Parameter(0, "int", "Additional random starts of the first training stage.", int),
+    "training": Parameter(
+        "auto",
+        '{"auto", "full"}',
+        '"auto" trains on small blocks of rows from every region, at a cost that does not grow with n. '
+        '"full" maximises the likelihood of all parts, as in the paper.',
+        str,
+    ),
+    "selection": Parameter(
+        "auto",
+        '{"auto", "nearest_rows", "knn", "dnn", "ggm", "all"}, Selector or classifier with predict_proba',
+        'How the experts of a query are selected. "auto" is "nearest_rows": the experts that own the nearest '
+        "training rows, in the metric of the kernel.",
+        str,
+    ),
+    "n_selected": Parameter(
+        "auto",
+        'int, float or "auto"',
+        "Number of selected experts per query, K. A float is the ratio K/M, so that 1 is one expert and 1.0 "
+        'is all. "auto" chooses K and the corrections of the variance by held-out log density.',
+        str,
+    ),
+    "aggregation": Parameter(
+        "npae",
+        '{"npae", "poe", "gpoe", "bcm", "rbcm", "grbcm"} or Aggregator',
+        "How the predictions of the selected experts are combined.",
+        str,
+    ),
+    "standardize": Parameter(
+        True,
+        "bool",
+        "Whether inputs and target are scaled to zero mean and unit variance. For a kernel object, only y is "
+        "centred; False changes nothing at all.",
+        bool,
+    ),
+    "memory_budget": Parameter(
+        "auto",
+        'int, str or "auto"',
+        'Bytes (or "4GiB") for stored factors and work arrays; "auto" is a quarter of the memory.',
+        str,
+    ),
+    "engine": Parameter(
+        None,
+        'None, "dask", str, dask.distributed.Client or Engine',
+        'Where the work runs. None is threads of this machine; "dask" is the current Dask client, or a new '
+        "LocalCluster; a str is the address of a scheduler. A Client is stored as its address.",
+        str,
+    ),
+    "n_jobs": Parameter(
+        None, "int or None", "Threads; None is all usable cores, or 1 inside another worker.", int
+    ),
+    "random_state": Parameter(None, "int, RandomState or None", "Seed of every random choice.", int),
+    "verbose": Parameter(0, "int", "1 prints stages and decisions, 2 every step.", None),
+    "calibrate": Parameter(
+        None,
+        '{None, "scale", "conformal"}',
+        "Whether a tenth of the rows (100 to 2,000, at most a quarter) is held out before anything is "
+        'learned, to calibrate intervals. "scale" multiplies the variance of an observation by one number '
+        'per output. "conformal" takes the widths of `predict_interval` from the quantiles of '
+        "|y − mean|/std: at least `level` of new rows lie inside, whatever the model.",
+        str,
+    ),
+}
 
-    Parameters
-    ----------
-    value : str or instance of `base`
-    named : mapping from name to class
-    base : type
-        What an instance must be.
-    parameter : str
-        The constructor's parameter, for the error message.
-    """
-    if isinstance(value, base):
-        return value
-    known = ", ".join(repr(name) for name in named)
-    if isinstance(value, str):
-        if value in named:
-            return named[value]()
-        raise ValueError(f"Unknown {parameter} {value!r}; known names are {known}.")
-    raise TypeError(f"{parameter} must be one of {known} or an instance of {base.__name__}, got {value!r}.")
+RENAMED: dict[str, str] = {
+    "normalize_y": "use standardize=True (the default)",
+    "alpha": "add a WhiteKernel to the kernel; its level is the noise variance",
+    "n_restarts_optimizer": "use n_restarts",
+    "copy_X_train": "leave it out; the training rows are always copied",
+    "n_targets": "leave it out; the number of targets is read from y",
+    "checkpoint": "leave it out; training takes a minute at any size",
+    "share_inputs": "leave it out; rows of a dask collection are shared among its workers",
+}
+"""Names of scikit-learn and of earlier versions, and what to do instead."""
 
 
-def number_of_experts(n_experts: Any, expert_size: Any, n: int, automatic: int) -> int:
-    """Resolve M from `n_experts` and `expert_size` for n rows."""
-    if n_experts != "auto" and expert_size != "auto":
-        raise ValueError(f"Give n_experts or expert_size, not both (got {n_experts!r} and {expert_size!r}).")
-    if n_experts != "auto":
-        M = positive_int(n_experts, "n_experts")
-        if n < M:
-            raise ValueError(
-                f"n_experts={M} is more than the {n} training rows (n_samples={n}); every expert needs at "
-                "least one. Choose a smaller n_experts or leave it 'auto'."
-            )
-        return M
-    if expert_size != "auto":
-        size = positive_int(expert_size, "expert_size")
-        return max(1, -(-n // size))
-    return automatic
+def documented(cls: type) -> type:
+    """Class decorator: put the parameters into the docstring, in place of ``{parameters}``."""
+    lines = []
+    for name, parameter in PARAMETERS.items():
+        lines += [
+            f"    {name} : {parameter.accepts}, default={parameter.default!r}",
+            *_wrapped(parameter.help),
+        ]
+    cls.__doc__ = (cls.__doc__ or "").replace("    {parameters}", "\n".join(lines))
+    return cls
 
 
-def automatic_n_experts(n: int) -> int:
-    """M where the user left it to us: the exact GP while that takes seconds, then small parts.
+def _wrapped(text: str) -> list[str]:
+    import textwrap
 
-    Parts of 400 rows while factors of that size are cheap to make for every region; fewer rows where
-    there are so many parts that most are touched by few queries.
-    """
-    if n <= 3000:
-        return 1
-    return -(-n // (400 if n <= 100_000 else 250))
+    return textwrap.wrap(text, 100, initial_indent=" " * 8, subsequent_indent=" " * 8)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The values of all parameters, checked, with the stages that they name."""
+
+    values: Mapping[str, Any]
+    """By name, as the user gave them."""
+    aggregator: Aggregator
+    selector: Selector
+    """Not fitted."""
+    partitioner: Partitioner | None
+    """None where the labels are given."""
+    engine: Engine
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> Settings:
+        """Check parameters as `get_params(deep=False)` gives them.
+
+        Raises
+        ------
+        ValueError, TypeError
+            For the first value that is not accepted.
+        """
+        values = dict(values)
+        bytes_of(values["memory_budget"])
+        if values["kernel"] is None:
+            values["kernel"] = "auto"
+        if values["optimizer"] == "fmin_l_bfgs_b":  # scikit-learn's name
+            values["optimizer"] = "lbfgs"
+        _one_of(values, "optimizer", ("lbfgs", None))
+        _one_of(values, "training", ("auto", "full"))
+        _one_of(values, "calibrate", METHODS)
+        _check_n_restarts(values["n_restarts"])
+        partition = values["partition"]
+        return cls(
+            values=values,
+            # A copy, no clone: the constructor of a user's subclass may have other parameters.
+            aggregator=copy.copy(member(values["aggregation"], AGGREGATORS, Aggregator, "aggregation")),
+            selector=_new_selector(values["selection"]),
+            partitioner=None if labels_are_given(partition) else _partitioner(partition),
+            engine=_engine(values["engine"], values["n_jobs"]),
+        )
+
+    def __getitem__(self, name: str) -> Any:
+        return self.values[name]
+
+    @property
+    def kernel_is_object(self) -> bool:
+        """Whether the kernel is a scikit-learn object, which is evaluated on X as given."""
+        return isinstance(self["kernel"], Kernel)
+
+    @property
+    def factor_budget(self) -> int:
+        """Bytes for stored factors."""
+        budget = bytes_of(self["memory_budget"])
+        return max(budget - _WORK_BYTES, budget // 2)
+
+    @property
+    def work_budget(self) -> int:
+        """Bytes for the work arrays of a batch."""
+        return min(_WORK_BYTES, bytes_of(self["memory_budget"]) // 4)
+
+    def n_selected(self, n_experts: int) -> int | None:
+        """K as the user gave it, for M fitted experts; None for "auto"."""
+        if is_auto(self["n_selected"]):
+            return None
+        given = None
+        if isinstance(self["n_experts"], (int, np.integer)):
+            given = max(int(self["n_experts"]), n_experts)
+        elif self.partitioner is None:
+            given = n_experts
+        return number_selected(self["n_selected"], n_experts, given=given)
 
 
 def number_selected(n_selected: Any, n_experts: int, *, given: int | None) -> int:
@@ -102,8 +248,8 @@ def number_selected(n_selected: Any, n_experts: int, *, given: int | None) -> in
     n_experts : int
         M.
     given : int or None
-        M as the user chose it: a larger K is an error. None where we chose it, and a larger K means all.
-        The partition may have found fewer parts than that, which is no fault of K.
+        M as the user gave it: a larger K is an error. None where M was chosen automatically: a larger K
+        means all. The partition may have found fewer parts than that, which is no fault of K.
     """
     if isinstance(n_selected, str):
         raise ValueError(f"n_selected must be 'auto', a number or a ratio, got {n_selected!r}.")
@@ -125,59 +271,37 @@ def number_selected(n_selected: Any, n_experts: int, *, given: int | None) -> in
     return max(1, int(np.floor(ratio * n_experts + 0.5)))
 
 
-def positive_int(value: Any, parameter: str, otherwise: str = "'auto'") -> int:
-    """Return `value` as an int of at least 1; `otherwise` is what else the parameter may be."""
-    if isinstance(value, bool) or not isinstance(value, Integral):
-        raise TypeError(f"{parameter} must be {otherwise} or a positive int, got {value!r}.")
-    if value < 1:
-        raise ValueError(f"{parameter} must be at least 1, got {value}.")
-    return int(value)
+def _one_of(values: Mapping[str, Any], name: str, accepted: tuple[Any, ...]) -> None:
+    value = values[name]
+    if not (value is None or isinstance(value, str)) or value not in accepted:
+        listed = ", ".join(map(repr, accepted[:-1])) + f" or {accepted[-1]!r}"
+        raise ValueError(f"{name} must be {listed}, got {value!r}.")
 
 
-def checked_level(level: Any) -> float:
-    """Return the probability of an interval as a float strictly between 0 and 1."""
-    if not is_number(level):
-        raise TypeError(f"level must be a number strictly between 0 and 1, got {level!r}.")
-    if not 0.0 < float(level) < 1.0:
-        raise ValueError(f"level must lie strictly between 0 and 1, got {level}.")
-    return float(level)
+def _check_n_restarts(value: Any) -> None:
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+        raise TypeError(f"n_restarts must be an int, got {value!r}.")
+    if value < 0:
+        raise ValueError(f"n_restarts must be at least 0, got {value}.")
 
 
-_UNITS = {"": 1, "b": 1}
-_UNITS |= {f"{prefix}b": 1000**k for k, prefix in enumerate("kmgt", start=1)}
-_UNITS |= {f"{prefix}ib": 1024**k for k, prefix in enumerate("kmgt", start=1)}
+def _partitioner(partition: Any) -> Partitioner:
+    if is_auto(partition):
+        return PARTITIONERS["balanced"]()
+    return member(partition, PARTITIONERS, Partitioner, "partition")
 
 
-def bytes_of(value: Any) -> int:
-    """Resolve a memory budget: a number of bytes, '4GiB', '500 MB' or 'auto'."""
-    if isinstance(value, str):
-        if value == "auto":
-            return default_memory_budget()
-        match = re.fullmatch(r"\s*(\d+\.?\d*)\s*([a-zA-Z]*)\s*", value)
-        if match and match[2].lower() in _UNITS:
-            value = float(match[1]) * _UNITS[match[2].lower()]
-        else:
-            raise ValueError(
-                f"memory_budget={value!r} is not a size; write bytes, '4GiB', '500MB' or 'auto'."
-            )
-    if not is_number(value):
-        raise TypeError(f"memory_budget must be 'auto', bytes or a size like '4GiB', got {value!r}.")
-    if not 1_000_000 <= float(value) < np.inf:
-        raise ValueError(f"memory_budget={value} bytes is not a usable size; give at least '1MB'.")
-    return int(float(value))
+def _new_selector(selection: Any) -> Selector:
+    if is_auto(selection):
+        return NearestRowsSelector()
+    if not isinstance(selection, (str, Selector)) and hasattr(selection, "predict_proba"):
+        return ClassifierSelector(selection)
+    if hasattr(selection, "fit") and not isinstance(selection, Selector):
+        raise TypeError(f"The classifier selection={selection!r} has no predict_proba to rank experts.")
+    return clone(member(selection, SELECTORS, Selector, "selection"))
 
 
-def default_memory_budget() -> int:
-    """A quarter of what this process may use."""
-    return max(64 * 1024**2, usable_memory() // 4)
-
-
-def usable_memory() -> int:
-    """Bytes this process may use: the machine's memory, or its control group's limit."""
-    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    limit = Path("/sys/fs/cgroup/memory.max")
-    if limit.is_file():
-        text = limit.read_text().strip()
-        if text.isdigit():
-            total = min(total, int(text))
-    return total
+def _engine(engine: Any, n_jobs: int | None) -> Engine:
+    if engine is None:
+        return ThreadEngine(n_jobs)
+    return engine if isinstance(engine, Engine) else engine_for(engine)

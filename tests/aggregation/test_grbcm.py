@@ -1,4 +1,4 @@
-"""GRBCM on moments; that its experts see the shared rows is tested in test_limits.py."""
+"""GRBCM on given moments. That its experts are fitted with the shared rows is tested in test_limits.py."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_against_a_naive_loop(seed: int) -> None:
         np.testing.assert_allclose(p.mean[q], total / precision, rtol=1e-9)
 
 
-def test_experts_who_add_nothing_leave_the_communication_expert_s_word() -> None:
+def test_uninformative_experts_leave_the_communication_expert_s_prediction() -> None:
     m = random_moments(0, K=3)
     v = np.tile(m.communication_var[:, None], (1, 3))
     mean = np.tile(m.communication_mean[:, None, :], (1, 3, 1))
@@ -44,7 +44,7 @@ def test_experts_who_add_nothing_leave_the_communication_expert_s_word() -> None
     share=st.floats(1e-12, 1.0),
     shares=st.lists(st.floats(1e-15, 1.0 + 1e-9), min_size=1, max_size=8),
 )
-def test_variance_is_positive_and_at_most_the_communication_expert_s(prior, share, shares) -> None:
+def test_variance_is_positive_and_at_most_that_of_the_communication_expert(prior, share, shares) -> None:
     v_c = np.array([prior * share])
     v = v_c * np.array([shares])  # rounding may put an enhanced expert above v_c
     m = ExpertMoments(
@@ -53,7 +53,7 @@ def test_variance_is_positive_and_at_most_the_communication_expert_s(prior, shar
     )  # fmt: skip
     p = GRBCM().combine(m)
     assert 0 < p.var[0] <= v_c[0] * (1 + 1e-12)
-    np.testing.assert_allclose(p.mean, 1.0, rtol=1e-6)  # all agree, and so does the answer
+    np.testing.assert_allclose(p.mean, 1.0, rtol=1e-6)  # all means are 1
 
 
 def test_the_communication_set_is_taken_out_of_the_data(problem) -> None:
@@ -66,7 +66,7 @@ def test_the_communication_set_is_taken_out_of_the_data(problem) -> None:
 
 
 @pytest.mark.parametrize("size", [0, -3, 2.5, True, "half"])
-def test_a_wrong_communication_size_is_refused(problem, size) -> None:
+def test_invalid_communication_size_is_refused(problem, size) -> None:
     with pytest.raises((TypeError, ValueError), match="communication_size"):
         fixed_model(problem, partition="random", n_experts=3, aggregation=GRBCM(size))
 

@@ -1,4 +1,4 @@
-"""PoE, GPoE, BCM and RBCM against naive loops, and against numbers worked out by hand."""
+"""PoE, GPoE, BCM and RBCM against naive loops and values computed by hand."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from gpexperts.experts.moments import ExpertMoments
 from tests.contracts import random_moments
 
 
-def said(mean, var, prior) -> ExpertMoments:
-    """One query, one output."""
+def one_query(mean, var, prior) -> ExpertMoments:
+    """Moments of one query and one output."""
     mean, var = np.array(mean, dtype=float), np.array(var, dtype=float)
     return ExpertMoments(np.arange(len(var))[None], mean[None, :, None], var[None], np.array([prior], float))
 
 
-@pytest.mark.parametrize(("rule", "var"), [(PoE(), 1 / 4), (BCM(), 1 / 3), (GPoE(), 1 / 2)])
-def test_two_experts_at_half_the_prior_by_hand(rule, var: float) -> None:
-    p = rule.combine(said([1.0, 3.0], [0.5, 0.5], 1.0))
+@pytest.mark.parametrize(("aggregator", "var"), [(PoE(), 1 / 4), (BCM(), 1 / 3), (GPoE(), 1 / 2)])
+def test_two_experts_at_half_the_prior_by_hand(aggregator, var: float) -> None:
+    p = aggregator.combine(one_query([1.0, 3.0], [0.5, 0.5], 1.0))
     assert p.var[0] == pytest.approx(var, rel=1e-14)
-    total = 2.0 if isinstance(rule, GPoE) else 8.0 * var  # v Σ β μ_i / v_i = v · β (2 + 6)
+    total = 2.0 if isinstance(aggregator, GPoE) else 8.0 * var  # v Σ β μ_i / v_i = v · β (2 + 6)
     assert p.mean[0, 0] == pytest.approx(total, rel=1e-14)
 
 
 def test_rbcm_by_hand() -> None:
-    p = RBCM().combine(said([1.0, 3.0], [0.5, 0.5], 1.0))
+    p = RBCM().combine(one_query([1.0, 3.0], [0.5, 0.5], 1.0))
     beta = 0.5 * np.log(2.0)
     assert p.var[0] == pytest.approx(1 / (4 * beta + 1 - 2 * beta), rel=1e-14)
     assert p.mean[0, 0] == pytest.approx(8 * beta / (1 + 2 * beta), rel=1e-14)
@@ -58,8 +58,8 @@ def test_against_a_naive_loop(name: str, seed: int) -> None:
     scale=st.floats(-1e3, 1e3),
 )
 def test_every_variance_is_positive_and_at_most_the_prior(prior: float, shares: list[float], scale: float):
-    m = said(np.full(len(shares), scale), np.array(shares) * prior, prior)
-    for rule in (PoE(), GPoE(), BCM(), RBCM()):
-        p = rule.combine(m)
+    m = one_query(np.full(len(shares), scale), np.array(shares) * prior, prior)
+    for aggregator in (PoE(), GPoE(), BCM(), RBCM()):
+        p = aggregator.combine(m)
         assert 0 < p.var[0] <= prior * (1 + 1e-12)
         assert np.isfinite(p.mean).all()

@@ -1,8 +1,6 @@
-"""NPAE's solve where R is well behaved, singular, nearly singular, or vanishes."""
+"""NPAE with a matrix R that is regular, nearly singular, singular, or zero."""
 
 from __future__ import annotations
-
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,10 +10,11 @@ from hypothesis import strategies as st
 from gpexperts.aggregation import NPAE
 from gpexperts.experts.moments import ExpertMoments
 from tests.contracts import random_moments, rows_of
+from tests.problems import Problem, gp
 
 
 def with_covariance(R: np.ndarray, prior: float, mean: np.ndarray | None = None) -> ExpertMoments:
-    """Moments of queries whose experts' means have the covariances R (n, K, K)."""
+    """Moments of queries whose experts' means have the covariance R (n, K, K)."""
     n, K = R.shape[:2]
     r = np.einsum("nkk->nk", R)
     mean = np.ones((n, K)) if mean is None else mean
@@ -47,7 +46,7 @@ def test_the_nugget_is_relative_to_the_prior(nugget: float) -> None:
 
 
 @pytest.mark.parametrize("nugget", [0.0, 1e-8])
-def test_two_identical_experts_share_one_word(nugget: float) -> None:
+def test_two_identical_experts_share_the_weight(nugget: float) -> None:
     m = with_covariance(np.full((1, 2, 2), 0.7), 1.0, np.array([[2.0, 2.0]]))
     p = NPAE(nugget).combine(m)
     np.testing.assert_allclose(p.mean[0, 0], 2.0, rtol=1e-6)
@@ -55,7 +54,7 @@ def test_two_identical_experts_share_one_word(nugget: float) -> None:
     np.testing.assert_allclose(p.weight[0], [0.5, 0.5], rtol=1e-6)
 
 
-def test_one_singular_query_does_not_touch_its_neighbours() -> None:
+def test_a_singular_query_does_not_change_other_queries() -> None:
     rng = np.random.default_rng(0)
     B = rng.normal(size=(3, 3, 9))
     R = np.einsum("nij,nkj->nik", B, B)
@@ -81,7 +80,7 @@ def test_one_singular_query_does_not_touch_its_neighbours() -> None:
 def test_any_covariance_gives_a_variance_between_zero_and_the_prior(
     rank: int, wobble: float, spread: float, full: float, nugget: float, seed: int
 ) -> None:
-    """R of any rank, spoilt by rounding, with experts who explain from 1e-12 to all of the prior."""
+    """R of any rank, with rounding errors, and experts that explain from 1e-12 to all of the prior."""
     rng = np.random.default_rng(seed)
     B = rng.normal(size=(5, 4, rank))
     R = np.einsum("nij,nkj->nik", B, B)
@@ -97,22 +96,22 @@ def test_any_covariance_gives_a_variance_between_zero_and_the_prior(
     assert np.isfinite(p.weight).all()
 
 
-def test_a_covariance_that_explains_more_than_the_prior_falls_back_on_the_best_expert() -> None:
-    R = np.array([[[0.9, 0.0], [0.0, 0.8]]])  # two independent experts cannot both be that good
+def test_the_best_expert_is_used_if_r_explains_more_than_the_prior() -> None:
+    R = np.array([[[0.9, 0.0], [0.0, 0.8]]])  # not a valid covariance: it explains more than s²
     p = NPAE().combine(with_covariance(R, 1.0, np.array([[3.0, 5.0]])))
     np.testing.assert_allclose(p.mean[0, 0], 3.0)
     np.testing.assert_allclose(p.var[0], 0.1)
     assert p.repaired == 1
 
 
-@pytest.mark.parametrize("spoilt", [np.inf, np.nan, 1e308])
-def test_a_covariance_that_overflowed_spoils_its_own_query_only(spoilt: float) -> None:
-    """As in a forged model file; LAPACK's eigenvalues of infinity would end in `LinAlgError`."""
+@pytest.mark.parametrize("value", [np.inf, np.nan, 1e308])
+def test_overflow_affects_its_own_query_only(value: float) -> None:
+    """A forged model file can contain such values; LAPACK raises `LinAlgError` for them."""
     R = np.tile(0.1 + np.diag([0.4, 0.3, 0.2]), (3, 1, 1))
     alone = NPAE().combine(with_covariance(R, 1.0))
-    R[1, 0, 2] = R[1, 2, 0] = spoilt
+    R[1, 0, 2] = R[1, 2, 0] = value
     with np.errstate(all="ignore"):
-        p = NPAE(widen=4.0).combine(with_covariance(R, 1.0))
+        p = NPAE(disagreement=4.0).combine(with_covariance(R, 1.0))
     assert p.repaired == 1
     assert np.isnan([p.mean[1, 0], p.var[1]]).all()
     for q in (0, 2):
@@ -120,7 +119,7 @@ def test_a_covariance_that_overflowed_spoils_its_own_query_only(spoilt: float) -
         np.testing.assert_array_equal(p.var[q], alone.var[q])
 
 
-def test_silent_experts_are_left_out() -> None:
+def test_uninformative_experts_are_left_out() -> None:
     R = np.zeros((1, 3, 3))
     R[0, :2, :2] = [[0.5, 0.2], [0.2, 0.4]]
     m = with_covariance(R, 1.0, np.array([[1.0, 2.0, 1e9]]))
@@ -132,7 +131,7 @@ def test_silent_experts_are_left_out() -> None:
 
 @pytest.mark.parametrize("K", [1, 3])
 @pytest.mark.parametrize("r", [0.0, 1e-310])
-def test_with_nobody_left_the_prior_is_the_answer(K: int, r: float) -> None:
+def test_without_informative_experts_the_prior_is_returned(K: int, r: float) -> None:
     m = with_covariance(np.tile(r * np.eye(K), (2, 1, 1)), 3.0)
     p = NPAE().combine(m)
     np.testing.assert_array_equal(p.mean, 0.0)
@@ -140,22 +139,37 @@ def test_with_nobody_left_the_prior_is_the_answer(K: int, r: float) -> None:
     assert p.repaired == 0
 
 
-def test_a_far_expert_has_next_to_no_say() -> None:
-    """In exact arithmetic it is a control variate of huge weight; the nugget silences it."""
+def test_the_nugget_limits_the_weight_of_a_far_expert() -> None:
+    """Without a nugget it is a control variate with a huge weight."""
     near, far = 0.5, 1e-14
     R = np.array([[[near, 0.6 * np.sqrt(near * far)], [0.6 * np.sqrt(near * far), far]]])
-    m = with_covariance(R, 1.0, np.array([[1.0, 1e-3]]))  # a wild word: 10^4 of its own deviations
+    m = with_covariance(R, 1.0, np.array([[1.0, 1e-3]]))  # 10^4 of its standard deviations
     p = NPAE().combine(m)
     np.testing.assert_allclose(p.mean[0, 0], 1.0, atol=0.02)
     assert abs(NPAE(nugget=0.0).combine(m).mean[0, 0]) > 100
 
 
 @pytest.mark.parametrize("nugget", [-1e-9, 1.0, np.nan])
-def test_a_wrong_nugget_is_refused(nugget: float) -> None:
+def test_invalid_nugget_is_refused(nugget: float) -> None:
     with pytest.raises(ValueError, match=r"nugget must be a number in \[0, 1\)"):
         NPAE(nugget).combine(random_moments(0))
 
 
-def test_moments_without_covariance_are_refused() -> None:
-    with pytest.raises(AssertionError):
-        NPAE().combine(replace(random_moments(0), covariance=None))
+def test_one_row_per_expert_is_the_exact_gp(problem: Problem) -> None:
+    """μ_i = q_i y_i with q_i = k(x_i, x*)/C_ii, and R_ij = q_i C_ij q_j."""
+    signal, noise = problem.signal, problem.noise
+    C = signal(problem.X) + noise * np.eye(len(problem.X))
+    k = signal(problem.X_new, problem.X)
+    q = k / np.diag(C)
+    prior = signal.diag(problem.X_new)
+    moments = ExpertMoments(
+        index=np.tile(np.arange(len(C)), (len(k), 1)),
+        mean=(q * problem.y)[:, :, None],
+        var=prior[:, None] - q * k,
+        prior_var=prior,
+        covariance=q[:, :, None] * C * q[:, None, :],
+    )
+    p = NPAE(nugget=0.0).combine(moments)
+    exact = gp(problem, np.arange(len(C)))
+    np.testing.assert_allclose(p.mean[:, 0], exact.mean, atol=1e-6 * problem.scale)
+    np.testing.assert_allclose(p.var, exact.var, atol=1e-6 * problem.scale**2)

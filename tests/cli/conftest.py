@@ -1,4 +1,4 @@
-"""A folder with the tables that the commands' examples name, and a way to run a command in it."""
+"""A folder with the tables of the examples, and a function that runs a command in it."""
 
 from __future__ import annotations
 
@@ -32,11 +32,12 @@ def write_houses(path: Path, n: int, seed: int, *, target: bool = True) -> None:
 
 @pytest.fixture(scope="session")
 def houses(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder; its model is fitted once. Tests do not write to it."""
+    """The folder; its model is fitted once, and tests work on copies."""
     folder = tmp_path_factory.mktemp("houses")
     write_houses(folder / "houses.csv", 300, 0)
     write_houses(folder / "test_houses.csv", 60, 1)
     write_houses(folder / "new_houses.csv", 20, 2, target=False)
+    (folder / "untrained.toml").write_text('optimizer = "none"\n')
     argv = ["fit", "houses.csv", "-t", "price", "--drop", "id", "--one-hot", "auto", "-o", "houses.gpx"]
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)

@@ -12,7 +12,7 @@ runner = CliRunner()
 WIDE = {"COLUMNS": "250"}
 
 
-def test_lists_what_is_present_and_what_is_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lists_which_data_sets_are_present(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GPEXPERTS_DATA", str(tmp_path))
     monkeypatch.setenv("GPEXPERTS_CACHE", str(tmp_path / "cache"))
     np.savez(tmp_path / "concrete.npz", X=np.zeros((1030, 8)), y=np.zeros(1030))
@@ -24,7 +24,7 @@ def test_lists_what_is_present_and_what_is_not(tmp_path: Path, monkeypatch: pyte
     assert song.rstrip(" │").endswith("–")
 
 
-def test_a_download_that_fails_says_where_to_put_the_file(
+def test_failed_download_names_the_folder_for_the_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GPEXPERTS_DATA", str(tmp_path))

@@ -1,4 +1,4 @@
-"""The first thing that a new user runs."""
+"""`gpexperts demo` prints a table and writes a figure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from gpexperts.cli.app import app
 
 
-def test_the_demo_shows_a_table_and_writes_a_picture(tmp_path: Path) -> None:
+def test_demo_prints_a_table_and_writes_a_figure(tmp_path: Path) -> None:
     out = tmp_path / "folder" / "demo.png"
     arguments = ["demo", "--n", "1500", "--out", str(out)]
     result = CliRunner().invoke(app, arguments, env={"COLUMNS": "200"})
@@ -22,7 +22,7 @@ def test_the_demo_shows_a_table_and_writes_a_picture(tmp_path: Path) -> None:
         if len(cells) == 6 and re.fullmatch(r"[\d.]+", cells[1]):
             errors[cells[0]] = float(cells[1])
     assert len(errors) == 5
-    # As in the paper: whom a query asks matters, and asking the near ones is as good as asking all.
+    # As in the paper: a fixed set of experts is worse; the nearest ones are as good as all.
     npae, ggm, knn, dnn = (
         next(error for name, error in errors.items() if word in name)
         for word in ("NPAE", "GGM", "KNN", "DNN")

@@ -1,4 +1,4 @@
-"""A longer table takes no more memory."""
+"""Memory does not grow with the length of a table."""
 
 from __future__ import annotations
 

@@ -18,13 +18,13 @@ def test_the_list_names_every_experiment() -> None:
     assert "consistency" in result.output
 
 
-def test_an_unknown_name_is_an_error_that_lists_the_known_ones() -> None:
+def test_unknown_name_is_an_error_that_lists_the_experiments() -> None:
     result = runner.invoke(app, ["reproduce", "concrete"])
     assert result.exit_code == 2
     assert "concrete-baselines" in result.output
 
 
-def test_all_runs_all_and_says_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_runs_all_and_lists_missing_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     chosen = {name: command.EXPERIMENTS[name] for name in ("selection-scheme", "concrete-graph")}
     monkeypatch.setattr(command, "EXPERIMENTS", chosen)
     monkeypatch.setattr(command, "QUICK", (60, 20))
@@ -35,10 +35,10 @@ def test_all_runs_all_and_says_what_is_missing(tmp_path: Path, monkeypatch: pyte
     assert result.exit_code == 0, result.output
     assert {p.name for p in out.glob("*.svg")} == {"selection-scheme.svg"}
     assert "selection-scheme: " in result.output
-    assert "not run: concrete is not at hand; try `gpexperts datasets --download concrete`" in result.output
+    assert "not run: concrete is not present; try `gpexperts datasets --download concrete`" in result.output
 
 
-def test_an_interrupt_says_that_finished_runs_are_kept(
+def test_interrupt_reports_that_finished_runs_are_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupted(*_: object) -> None:

@@ -1,4 +1,4 @@
-"""What each partitioner promises beyond the contract: sizes, caps, compactness, and odd data."""
+"""Properties of each partitioner beyond the contract: sizes, caps, compactness, repeated rows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def parts(partitioner, X: np.ndarray, n_parts: int, seed: int = 0) -> np.ndarray
 
 
 def spread_within(X: np.ndarray, labels: np.ndarray) -> float:
-    """Mean squared distance of a row to the centre of its part."""
+    """Mean over the parts of the summed squared distance to the centroid."""
     return float(np.mean([((X[labels == i] - X[labels == i].mean(axis=0)) ** 2).sum() for i in set(labels)]))
 
 
@@ -32,7 +32,7 @@ def test_balanced_and_random_parts_are_nearly_equal(n: int, share: float, d: int
 
 
 @pytest.mark.parametrize("X", [np.ones((50, 2)), np.repeat([[0.0], [1.0]], 25, axis=0), np.zeros((50, 1))])
-def test_balanced_parts_do_not_mind_equal_rows(X: np.ndarray) -> None:
+def test_balanced_parts_of_equal_rows_have_equal_sizes(X: np.ndarray) -> None:
     sizes = np.bincount(parts(BalancedPartitioner(), X, 7), minlength=7)
     assert sizes.min() >= 6
     assert sizes.max() <= 9
@@ -57,7 +57,7 @@ def test_kmeans_finds_separate_clusters() -> None:
     assert len({(a, b) for a, b in zip(truth, labels, strict=True)}) == 4
 
 
-def test_kmeans_parts_can_be_capped() -> None:
+def test_max_size_splits_kmeans_parts() -> None:
     rng = np.random.default_rng(0)
     X = np.concatenate([0.01 * rng.normal(size=(200, 2)), 5 + rng.normal(size=(40, 2))])
     labels = parts(KMeansPartitioner(max_size=30), X, 4)
@@ -66,24 +66,30 @@ def test_kmeans_parts_can_be_capped() -> None:
     assert sizes.min() >= 1
     uncapped = parts(KMeansPartitioner(), X, 4)
     pairs = {(a, b) for a, b in zip(labels, uncapped, strict=True)}
-    assert len(pairs) == len(sizes)  # parts were split, never mixed
+    assert len(pairs) == len(sizes)  # parts are split and never mixed
 
 
-def test_a_cap_of_one_row_is_possible() -> None:
+def test_max_size_of_one_row() -> None:
     X = np.repeat([[0.0], [1.0]], 6, axis=0)
     assert np.bincount(parts(KMeansPartitioner(max_size=1), X, 2)).tolist() == [1] * 12
 
 
-def test_fewer_distinct_rows_than_clusters_is_no_warning_of_scikit_learn_s() -> None:
+def test_fewer_distinct_rows_than_clusters_do_not_warn() -> None:
     X = np.repeat([[0.0], [1.0], [2.0]], 10, axis=0)
     assert len(np.unique(parts(KMeansPartitioner(), X, 6))) == 3
 
 
-def test_the_compacted_labels_keep_their_order() -> None:
+def test_compact_keeps_the_order_of_labels() -> None:
     assert compact(np.array([9, 3, 3, 7])).tolist() == [2, 0, 0, 1]
 
 
-def test_centroids_are_means() -> None:
+def test_centroids_are_the_means_of_parts() -> None:
     X = np.arange(10.0).reshape(5, 2)
     expected = [X[:2].mean(axis=0), X[2:].mean(axis=0)]
     np.testing.assert_allclose(centroids_of(X, np.array([0, 2, 5])), expected)
+
+
+@pytest.mark.parametrize("max_size", [0, -5])
+def test_invalid_max_size_is_refused(max_size: int) -> None:
+    with pytest.raises(ValueError, match="max_size must be None or at least 1"):
+        parts(KMeansPartitioner(max_size=max_size), np.zeros((4, 1)), 2)

@@ -1,4 +1,4 @@
-"""Every display draws what it was given, on the axis it was given."""
+"""Every display draws its data on the given axis."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import pytest
 from scipy.stats import norm
 
 from gpexperts import DistributedGPRegressor, plot
-from gpexperts.plot.base import plane_of
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
@@ -41,7 +40,7 @@ DRAWN = {
 
 
 @pytest.mark.parametrize("name", plot.__all__)
-def test_it_draws_on_the_given_axis(name: str, model: DistributedGPRegressor, ax) -> None:
+def test_from_estimator_draws_on_the_given_axis(name: str, model: DistributedGPRegressor, ax) -> None:
     display = DRAWN[name](model, ax)
     assert display.ax_ is ax
     assert display.figure_ is ax.figure
@@ -49,7 +48,7 @@ def test_it_draws_on_the_given_axis(name: str, model: DistributedGPRegressor, ax
     ax.figure.canvas.draw()
 
 
-def test_calibrated_intervals_are_drawn_as_they_are_predicted(ax) -> None:
+def test_intervals_are_those_of_predict_interval(ax) -> None:
     model = DistributedGPRegressor(kernel="rbf", calibrate="conformal", random_state=0).fit(X, Y)
     lower, upper = model.predict_interval(X, 0.8)
     inside = (lower <= Y) & (upper >= Y)
@@ -64,14 +63,14 @@ def test_calibrated_intervals_are_drawn_as_they_are_predicted(ax) -> None:
     plt.close(band.figure_)
 
 
-def test_it_makes_a_figure_of_its_own(model: DistributedGPRegressor) -> None:
+def test_without_an_axis_a_figure_is_made(model: DistributedGPRegressor) -> None:
     display = plot.TraceDisplay.from_estimator(model)
     drawn = np.concatenate([line.get_ydata() for line in display.ax_.lines])
     np.testing.assert_array_equal(drawn, [row.log_marginal_likelihood for row in model.trace_])
     plt.close(display.figure_)
 
 
-def test_stages_are_not_joined() -> None:
+def test_stages_are_separate_lines() -> None:
     X = RNG.uniform(size=(1700, 1))  # too many for the exact likelihood: several stages
     model = DistributedGPRegressor(kernel="rbf", n_experts=4, random_state=0)
     model.fit(X, np.sin(8 * X[:, 0]) + 0.1 * RNG.standard_normal(1700))
@@ -89,17 +88,17 @@ def test_the_band_is_the_interval(model: DistributedGPRegressor, ax) -> None:
     assert upper == pytest.approx((mean + norm.ppf(0.95) * std).max())
 
 
-def test_calibration_of_honest_and_of_overconfident_predictions(ax) -> None:
+def test_calibration_curve_of_calibrated_and_overconfident_predictions(ax) -> None:
     y = RNG.standard_normal(5000)
-    honest = plot.CalibrationDisplay.from_predictions(y, np.zeros(5000), np.ones(5000), ax=ax)
-    assert np.abs(honest.shares - honest.levels).max() < 0.03
-    bold = plot.CalibrationDisplay.from_predictions(y, np.zeros(5000), np.full(5000, 0.5), ax=ax)
-    assert (bold.shares[10:90] < bold.levels[10:90] - 0.05).all()
+    calibrated = plot.CalibrationDisplay.from_predictions(y, np.zeros(5000), np.ones(5000), ax=ax)
+    assert np.abs(calibrated.shares - calibrated.levels).max() < 0.03
+    overconfident = plot.CalibrationDisplay.from_predictions(y, np.zeros(5000), np.full(5000, 0.5), ax=ax)
+    assert (overconfident.shares[10:90] < overconfident.levels[10:90] - 0.05).all()
 
 
-def test_how_often_experts_are_asked(model: DistributedGPRegressor, ax) -> None:
+def test_expert_map_counts_selections(model: DistributedGPRegressor, ax) -> None:
     display = plot.ExpertMapDisplay.from_estimator(model, X, ax=ax)
-    assert display.asked.sum() == model.select(X).size
+    assert display.counts.sum() == model.select(X).size
     assert display.sizes.sum() == 200
 
 
@@ -110,22 +109,18 @@ def test_edges_are_the_partial_correlations(ax) -> None:
     assert [line.get_color() for line in ax.lines] == [plot.base.ACCENT, plot.base.SECOND]
 
 
-def test_predictions_in_any_order_and_named_inputs(model: DistributedGPRegressor, ax) -> None:
+def test_from_predictions_sorts_by_input(model: DistributedGPRegressor, ax) -> None:
     mean, std = model.predict(X, return_std=True)
     display = plot.PredictionDisplay1D.from_predictions(X, mean, std, y=Y, ax=ax)
     assert (np.diff(display.x) >= 0).all()
-    plot.ExpertMapDisplay.from_predictions(np.eye(2), [1, 2], ax=ax)
 
 
-def test_the_plane_holds_the_largest_spread() -> None:
-    Z = RNG.standard_normal((500, 4)) * [1, 10, 0.1, 3]
-    _, axes = plane_of(Z)
-    assert abs(axes[1, 0]) > 0.99
-    assert abs(axes[3, 1]) > 0.99
-    np.testing.assert_allclose(axes.T @ axes, np.eye(2), atol=1e-12)
+def test_expert_map_from_arrays(ax) -> None:
+    display = plot.ExpertMapDisplay.from_predictions(np.eye(2), [1, 2], ax=ax)
+    np.testing.assert_array_equal(ax.collections[0].get_offsets(), display.positions)
 
 
-def test_more_than_one_input_or_output_is_refused() -> None:
+def test_several_inputs_or_outputs_are_refused() -> None:
     wide = DistributedGPRegressor(n_experts=1, optimizer=None).fit(np.c_[X, X], np.c_[Y, Y])
     with pytest.raises(ValueError, match="for models of one target; this one has 2"):
         plot.CalibrationDisplay.from_estimator(wide, X, Y)

@@ -1,4 +1,4 @@
-"""A real browser, where one is found."""
+"""A browser, if one is installed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.browser import FLAGS, chromium
 def browser() -> Iterator[Any]:
     path = chromium()
     if path is None:
-        pytest.skip("no Chromium found: the report was NOT tried in a browser (apt-get install chromium)")
+        pytest.skip("no Chromium found: the report was not tested in a browser (apt-get install chromium)")
     sync_api = pytest.importorskip("playwright.sync_api")
     with sync_api.sync_playwright() as playwright:
         started = playwright.chromium.launch(executable_path=path, args=FLAGS)

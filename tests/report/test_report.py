@@ -1,4 +1,4 @@
-"""The report tells what Python gives, in sentences that fit the numbers, and works in a real browser."""
+"""The report shows the numbers of the Python API in matching sentences, and works in a browser."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from gpexperts import DistributedGPRegressor
-from gpexperts.report.content import Observed, gather
+from gpexperts.report.content import Observed, page_data
 from gpexperts.report.page import render, write_report
 from gpexperts.report.sentences import headlines
 
@@ -46,64 +46,66 @@ def page_file(model: DistributedGPRegressor, tmp_path_factory: pytest.TempPathFa
 
 
 @pytest.mark.parametrize("aggregation", ["npae", "grbcm"])
-def test_weights_and_words_make_the_answer(aggregation: str) -> None:
-    model = DistributedGPRegressor(4, kernel="rbf", aggregation=aggregation, random_state=0).fit(X, Y)
-    data = gather(model, None, "heat")
+def test_weighted_means_add_up_to_the_prediction(aggregation: str) -> None:
+    model = DistributedGPRegressor(n_experts=4, kernel="rbf", aggregation=aggregation, random_state=0).fit(
+        X, Y
+    )
+    data = page_data(model, None, "heat")
     for q in data["queries"]:
-        total = np.dot(q["weight"], q["said"]) + q["prior_weight"] * q["prior_mean"]
+        total = np.dot(q["weight"], q["expert_mean"]) + q["prior_weight"] * q["prior_mean"]
         if aggregation == "grbcm":
-            total += q["communication"]["weight"] * q["communication"]["said"]
+            total += q["communication"]["weight"] * q["communication"]["mean"]
         assert q["mean"] == pytest.approx(total, rel=1e-10)
 
 
 def test_counts_add_up(model: DistributedGPRegressor) -> None:
-    data = gather(model, observed(model), "heat")
+    data = page_data(model, observed(model), "heat")
     for bins in data["observed"]["by_input"]:
         assert sum(b["n"] for b in bins) == 200
         assert all(b["low"] <= b["high"] for b in bins)
     assert sum(b["n"] for b in data["observed"]["by_expert"]) == 200
-    assert sum(data["experts"]["asked"]) == 200 * 3
+    assert sum(data["experts"]["count"]) == 200 * 3
     rmse = data["observed"]["scores"]["rmse"]
     squares = sum(b["n"] * b["rmse"] ** 2 for b in data["observed"]["by_expert"])
     assert squares == pytest.approx(200 * rmse**2)
 
 
-def test_sentences_fit_the_numbers(model: DistributedGPRegressor) -> None:
-    data = gather(model, observed(model), "heat")
-    learned, errors, honesty = headlines(data)
-    assert "learned heat from 400 rows. 6 experts share them" in learned
-    assert learned.endswith("a query asks 3 of them.")
-    explained = float(re.search(r"explains ([\d.]+) % of the variance of heat", errors)[1])
+def test_sentences_agree_with_the_numbers(model: DistributedGPRegressor) -> None:
+    data = page_data(model, observed(model), "heat")
+    fitted, accuracy, coverage = headlines(data)
+    assert fitted.startswith("The model predicts heat. It was fitted to 400 rows by 6 experts of")
+    assert fitted.endswith("A prediction uses 3 of them.")
+    explained = float(re.search(r"explains ([\d.]+) % of the variance of heat", accuracy)[1])
     assert explained == pytest.approx(100 * (1 - data["observed"]["scores"]["smse"]), abs=0.05)
-    assert "an honest model" in honesty
+    assert coverage.endswith("as nominal, up to two standard errors.")
     scores = data["observed"]["scores"]
-    for share, words in ((0.80, "surer of itself than it should be"), (1.0, "more cautious than it need be")):
+    for share, words in ((0.80, "overconfident"), (1.0, "underconfident")):
         scores["coverage"]["0.95"] = share
         assert words in headlines(data)[2]
     scores["smse"] = 1.2
-    assert "no better than always answering their mean" in headlines(data)[1]
+    assert "no better than predicting their mean" in headlines(data)[1]
     scores["smse"] = None
     assert "all have the same heat" in headlines(data)[1]
     data["observed"] = None
-    assert "No table was given" in headlines(data)[1]
+    assert "No test data were given" in headlines(data)[1]
 
 
 def test_one_expert_and_constant_inputs() -> None:
     inputs = np.c_[X[:50, :1], np.ones(50)]
-    model = DistributedGPRegressor(1, kernel="rbf", optimizer=None).fit(inputs, Y[:50])
-    data = gather(model, None, "heat")
+    model = DistributedGPRegressor(n_experts=1, kernel="rbf", optimizer=None).fit(inputs, Y[:50])
+    data = page_data(model, None, "heat")
     assert "the exact Gaussian process" in headlines(data)[0]
     json.dumps(data, allow_nan=False)
 
 
 def test_several_targets_are_refused(tmp_path: Path) -> None:
-    model = DistributedGPRegressor(1, optimizer=None).fit(X, np.c_[Y, Y])
+    model = DistributedGPRegressor(n_experts=1, optimizer=None).fit(X, np.c_[Y, Y])
     with pytest.raises(ValueError, match="The report is for models of one target"):
         write_report(model, tmp_path / "report.html")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_page_names_no_other_place(page_file: Path) -> None:
+def test_the_page_has_no_external_addresses(page_file: Path) -> None:
     page = page_file.read_text()
     without_namespace = page.replace("http://www.w3.org/2000/svg", "")
     assert not re.search(r"https?://|//cdn|@import|url\(", without_namespace)
@@ -113,15 +115,15 @@ def test_the_page_names_no_other_place(page_file: Path) -> None:
 
 
 class Opened:
-    """A page, and everything it complained of or asked for."""
+    """An open page, with its console messages, dialogs and requests."""
 
     def __init__(self, browser: Any, path: Path, width: int = 1200) -> None:
         self.page = browser.new_page(viewport={"width": width, "height": 900})
-        self.complaints: list[str] = []
+        self.messages: list[str] = []
         self.requests: list[str] = []
-        self.page.on("console", lambda m: self.complaints.append(m.text))
-        self.page.on("pageerror", lambda e: self.complaints.append(str(e)))
-        self.page.on("dialog", lambda d: self.complaints.append(d.message))
+        self.page.on("console", lambda m: self.messages.append(m.text))
+        self.page.on("pageerror", lambda e: self.messages.append(str(e)))
+        self.page.on("dialog", lambda d: self.messages.append(d.message))
         self.page.on("request", lambda r: self.requests.append(r.url))
         self.page.goto(path.as_uri())
 
@@ -137,34 +139,42 @@ def opened(browser: Any, page_file: Path):
 
 
 def assert_explains(opened: Opened, model: DistributedGPRegressor, X_test: np.ndarray) -> None:
-    """The page shows what `explain` says about the query whose inputs it shows."""
+    """The page shows the result of `explain` for the query whose inputs it shows."""
     query = np.array(opened.numbers("#inputs dd"))[None]
     assert (X_test == query).all(axis=1).any()
-    told = model.explain(query)
-    np.testing.assert_allclose(opened.numbers("#mean"), told.mean, rtol=1e-9)
-    np.testing.assert_allclose(opened.numbers("#total"), told.mean, rtol=1e-9)
-    rows = [r.inner_text().split("\t")[0].strip() for r in opened.page.query_selector_all("#who tbody tr")]
-    assert rows == [f"expert {e}" for e in told.experts[0]] + ["prior mean"]
-    said = opened.numbers("#who tbody td:nth-child(2)")
-    weight = opened.numbers("#who tbody td:nth-child(4)")
-    np.testing.assert_allclose(said, [*told.said[0], told.prior_mean], rtol=1e-9)
-    np.testing.assert_allclose(weight, [*told.weight[0], told.prior_weight[0]], rtol=1e-6, atol=1e-9)
+    explained = model.explain(query)
+    np.testing.assert_allclose(opened.numbers("#mean"), explained.mean, rtol=1e-9)
+    np.testing.assert_allclose(opened.numbers("#total"), explained.mean, rtol=1e-9)
+    rows = [
+        r.inner_text().split("\t")[0].strip()
+        for r in opened.page.query_selector_all("#contributions tbody tr")
+    ]
+    assert rows == [f"expert {e}" for e in explained.experts[0]] + ["prior mean"]
+    mean = opened.numbers("#contributions tbody td:nth-child(2)")
+    weight = opened.numbers("#contributions tbody td:nth-child(4)")
+    np.testing.assert_allclose(mean, [*explained.expert_mean[0], explained.prior_mean], rtol=1e-9)
+    np.testing.assert_allclose(
+        weight, [*explained.weight[0], explained.prior_weight[0]], rtol=1e-6, atol=1e-9
+    )
 
 
-def test_it_loads_in_silence_and_asks_for_nothing(opened: Opened, page_file: Path) -> None:
-    assert opened.complaints == []
+def test_it_loads_without_messages_or_requests(opened: Opened, page_file: Path) -> None:
+    assert opened.messages == []
     assert opened.requests == [page_file.as_uri()]
-    for picture in ("line", "against", "calibration", "by-input", "by-expert", "map", "relevance", "trace"):
-        box = opened.page.query_selector(f"#{picture}").bounding_box()
+    for figure in (
+        "experts-figure", "predicted-observed", "calibration", "by-input", "by-expert",
+        "map", "relevance", "trace",
+    ):  # fmt: skip
+        box = opened.page.query_selector(f"#{figure}").bounding_box()
         assert box["width"] > 200
         assert box["height"] > 20
-        assert opened.page.evaluate(f"document.querySelectorAll('#{picture} *').length") > 5
-        text = opened.page.query_selector(f"#{picture}").text_content()
+        assert opened.page.evaluate(f"document.querySelectorAll('#{figure} *').length") > 5
+        text = opened.page.query_selector(f"#{figure}").text_content()
         assert "NaN" not in text
         assert "undefined" not in text
 
 
-def test_picking_a_query_shows_what_python_gives(opened: Opened, model: DistributedGPRegressor) -> None:
+def test_a_selected_query_shows_its_explanation(opened: Opened, model: DistributedGPRegressor) -> None:
     X_test = observed(model).X
     means = []
     for i in (0, 17, 60):
@@ -174,14 +184,14 @@ def test_picking_a_query_shows_what_python_gives(opened: Opened, model: Distribu
     assert len(set(means)) == 3
 
 
-def test_keys_buttons_and_points_pick_too(opened: Opened, model: DistributedGPRegressor) -> None:
+def test_keys_buttons_and_points_select_queries(opened: Opened, model: DistributedGPRegressor) -> None:
     X_test, page = observed(model).X, opened.page
     chosen = lambda: page.eval_on_selector("#query", "e => Number(e.value)")  # noqa: E731
     page.keyboard.press("ArrowRight")
     assert chosen() == 1
     page.keyboard.press("ArrowLeft")
     page.keyboard.press("ArrowLeft")
-    assert chosen() == 119  # round to the last one
+    assert chosen() == 119  # the last one
     page.keyboard.press("Tab")
     for _ in range(6):
         if page.evaluate("document.activeElement.id") == "next":
@@ -191,17 +201,19 @@ def test_keys_buttons_and_points_pick_too(opened: Opened, model: DistributedGPRe
     page.keyboard.press("Enter")
     assert chosen() == 0
     assert_explains(opened, model, X_test)
-    point = page.query_selector_all("#against .pickable")[30]
+    point = page.query_selector_all("#predicted-observed .selectable")[30]
     row = int(point.get_attribute("data-row"))
     point.dispatch_event("click")
     np.testing.assert_array_equal(opened.numbers("#inputs dd"), X_test[row])
     assert_explains(opened, model, X_test)
-    assert [e.get_attribute("data-row") for e in page.query_selector_all("#against .picked")] == [str(row)]
+    assert [
+        e.get_attribute("data-row") for e in page.query_selector_all("#predicted-observed .selected")
+    ] == [str(row)]
 
 
-def test_hovering_tells(opened: Opened) -> None:
+def test_tooltip_of_an_expert(opened: Opened) -> None:
     opened.page.hover("#map circle >> nth=0")
-    assert re.match(r"expert \d+\n\d+ rows\nasked by [\d.]+ %", opened.page.inner_text("#tip"))
+    assert re.match(r"expert \d+\n\d+ rows\nselected for [\d.]+ %", opened.page.inner_text("#tip"))
 
 
 def test_errors_by_another_input(opened: Opened) -> None:
@@ -210,12 +222,12 @@ def test_errors_by_another_input(opened: Opened) -> None:
     assert opened.page.inner_html("#by-input") != before
 
 
-def test_it_fits_a_telephone_and_prints(browser: Any, page_file: Path) -> None:
+def test_it_fits_a_phone_and_prints(browser: Any, page_file: Path) -> None:
     opened = Opened(browser, page_file, width=380)
     assert opened.page.evaluate("document.documentElement.scrollWidth") <= 380
     opened.page.emulate_media(media="print")
     assert not opened.page.is_visible("#next")
-    assert opened.page.is_visible("#who")
+    assert opened.page.is_visible("#contributions")
     assert len(opened.page.pdf()) > 10_000
     opened.page.close()
 
@@ -223,10 +235,12 @@ def test_it_fits_a_telephone_and_prints(browser: Any, page_file: Path) -> None:
 def test_names_cannot_become_markup(browser: Any, tmp_path: Path) -> None:
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame(X[:60], columns=[MALICE, "{{ 7 * 7 }}", "plain"])
-    model = DistributedGPRegressor(2, kernel="rbf", optimizer=None, random_state=0).fit(frame, Y[:60])
-    (tmp_path / "report.html").write_text(render(gather(model, None, MALICE)), encoding="utf-8")
+    model = DistributedGPRegressor(n_experts=2, kernel="rbf", optimizer=None, random_state=0).fit(
+        frame, Y[:60]
+    )
+    (tmp_path / "report.html").write_text(render(page_data(model, None, MALICE)), encoding="utf-8")
     opened = Opened(browser, tmp_path / "report.html")
-    assert opened.complaints == []
+    assert opened.messages == []
     assert len(opened.requests) == 1
     assert opened.page.inner_text("h1") == MALICE
     assert opened.page.inner_text("#inputs dt >> nth=0") == MALICE

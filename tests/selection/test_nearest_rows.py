@@ -1,8 +1,9 @@
-"""Who owns the nearest rows: by hand, at borders, without the rows that are held out, and not saved twice."""
+"""The experts with the nearest rows, against a search over all rows; held-out rows; model files."""
 
 from __future__ import annotations
 
 import pickle
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
@@ -13,6 +14,7 @@ from scipy.spatial.distance import cdist
 
 import gpexperts
 from gpexperts import DistributedGPRegressor
+from gpexperts.experts.queries import QueriesOfExpert, queries_by_expert
 from gpexperts.selection import ExpertsView, KNNSelector, NearestRowsSelector
 
 
@@ -44,7 +46,7 @@ def to_nearest_rows(view: ExpertsView, queries: np.ndarray) -> np.ndarray:
     return np.stack([distance[:, view.labels == i].min(axis=1) for i in range(view.n_experts)], axis=1)
 
 
-def test_the_owners_of_the_nearest_rows_are_asked(view: ExpertsView, queries: np.ndarray) -> None:
+def test_experts_with_the_nearest_rows_are_selected(view: ExpertsView, queries: np.ndarray) -> None:
     expected = np.argsort(to_nearest_rows(view, queries), axis=1)[:, :4]
     np.testing.assert_array_equal(NearestRowsSelector().fit(view).select(queries, 4), expected)
     assert (KNNSelector("kernel").fit(view).select(queries, 4) != expected).any()
@@ -58,15 +60,15 @@ def test_candidates_are_those_with_the_nearest_centroids(view: ExpertsView, quer
     np.testing.assert_array_equal(chosen, np.take_along_axis(candidates, order, axis=1))
 
 
-def test_more_experts_than_candidates_can_be_asked(view: ExpertsView, queries: np.ndarray) -> None:
+def test_more_experts_than_candidates_can_be_selected(view: ExpertsView, queries: np.ndarray) -> None:
     chosen = NearestRowsSelector(n_candidates=1).fit(view).select(queries, 12)
     np.testing.assert_array_equal(np.sort(chosen, axis=1), np.tile(np.arange(12), (200, 1)))
 
 
-def test_a_batch_changes_nothing(
+def test_batches_do_not_change_the_selection(
     view: ExpertsView, queries: np.ndarray, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Rows and queries on a lattice: many distances are equal, and rounding must not decide.
+    # Rows and queries on a lattice: many distances are equal, and rounding must not break the ties.
     lattice = replace(view, X=np.round(view.X), length_scale=np.array([0.7, 0.7, 1.3]))
     queries = np.round(queries)
     selector = NearestRowsSelector().fit(lattice)
@@ -74,12 +76,12 @@ def test_a_batch_changes_nothing(
     for size in (1, 5, 50):
         pieces = [selector.select(queries[i : i + size], 3) for i in range(0, len(queries), size)]
         np.testing.assert_array_equal(np.concatenate(pieces), whole)
-    monkeypatch.setattr("gpexperts.selection.nearest_rows._QUERIES", 37)
-    monkeypatch.setattr("gpexperts.selection.nearest_rows._PIECE", 5)
+    monkeypatch.setattr("gpexperts.selection.nearest_rows.BATCH", 37)
+    monkeypatch.setattr("gpexperts.selection.nearest_rows.CHUNK", 5)
     np.testing.assert_array_equal(selector.select(queries, 3), whole)
 
 
-def test_who_cannot_be_near_is_not_looked_at(queries: np.ndarray, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_of_far_experts_are_not_read(queries: np.ndarray, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(2)
     centroids = np.argwhere(np.ones((4, 4, 4))) * 2.0
     labels = np.repeat(np.arange(64), 20)
@@ -92,21 +94,20 @@ def test_who_cannot_be_near_is_not_looked_at(queries: np.ndarray, monkeypatch: p
         transform=lambda Z: Z,
         random_state=np.random.RandomState(0),
     )
-    looked_at = []
-    distances = NearestRowsSelector._distances
+    compared = []
 
-    def spy(self: NearestRowsSelector, Z: np.ndarray, candidates: np.ndarray) -> np.ndarray:
-        looked_at.append((candidates >= 0).sum())
-        return distances(self, Z, candidates)
+    def counted(index: np.ndarray) -> Iterator[QueriesOfExpert]:
+        compared.append((index >= 0).sum())
+        return queries_by_expert(index)
 
-    monkeypatch.setattr(NearestRowsSelector, "_distances", spy)
+    monkeypatch.setattr("gpexperts.selection.nearest_rows.queries_by_expert", counted)
     queries = np.abs(queries)
     expected = np.argsort(to_nearest_rows(apart, queries), axis=1)[:, :2]
     np.testing.assert_array_equal(NearestRowsSelector().fit(apart).select(queries, 2), expected)
-    assert sum(looked_at) < 8 * len(queries)
+    assert 0 < sum(compared) < 8 * len(queries)
 
 
-def test_a_copy_makes_its_own_boxes(view: ExpertsView, queries: np.ndarray) -> None:
+def test_boxes_are_not_pickled(view: ExpertsView, queries: np.ndarray) -> None:
     selector = NearestRowsSelector().fit(view)
     chosen = selector.select(queries, 2)
     copied = pickle.loads(pickle.dumps(selector))
@@ -114,7 +115,7 @@ def test_a_copy_makes_its_own_boxes(view: ExpertsView, queries: np.ndarray) -> N
     np.testing.assert_array_equal(copied.select(queries, 2), chosen)
 
 
-def test_an_expert_of_whom_no_row_is_known_stands_at_its_centroid(view: ExpertsView) -> None:
+def test_an_expert_without_rows_is_placed_at_its_centroid(view: ExpertsView) -> None:
     some = view.labels != 7
     thinned = replace(view, X=view.X[some], labels=view.labels[some])
     selector = NearestRowsSelector().fit(thinned)
@@ -125,23 +126,23 @@ def test_an_expert_of_whom_no_row_is_known_stands_at_its_centroid(view: ExpertsV
 
 
 @pytest.mark.parametrize("shift", [1e-150, 1.0, 1e9, 1e150, -1e150])
-def test_queries_anywhere_find_somebody(view: ExpertsView, shift: float) -> None:
+def test_far_queries_get_different_experts(view: ExpertsView, shift: float) -> None:
     chosen = NearestRowsSelector().fit(view).select(np.full((3, 3), shift), 5)
     assert all(len(set(row)) == 5 for row in chosen.tolist())
 
 
-def test_a_wrong_number_of_candidates_is_named(view: ExpertsView) -> None:
+def test_invalid_n_candidates_is_refused(view: ExpertsView) -> None:
     with pytest.raises(ValueError, match="n_candidates must be at least 1, got 0"):
         NearestRowsSelector(n_candidates=0).fit(view)
 
 
-class Spy(NearestRowsSelector):
-    """Notes whether it was asked about rows that it knows."""
+class Recorder(NearestRowsSelector):
+    """Records whether a query is one of its own rows."""
 
-    knew: ClassVar[list[bool]] = []
+    contained: ClassVar[list[bool]] = []
 
     def select(self, X: np.ndarray, n_selected: int) -> np.ndarray:
-        self.knew.append(bool((cdist(X, self.rows_).min(axis=1) == 0).any()))
+        self.contained.append(bool((cdist(X, self.rows_).min(axis=1) == 0).any()))
         return super().select(X, n_selected)
 
 
@@ -151,24 +152,24 @@ def problem(n: int = 900) -> tuple[np.ndarray, np.ndarray]:
     return X, np.sin(2 * X[:, 0]) * np.cos(X[:, 1]) + 0.1 * rng.standard_normal(n)
 
 
-def test_rows_that_are_held_out_are_not_known() -> None:
+def test_the_selector_is_fitted_without_held_out_rows() -> None:
     X, y = problem()
-    Spy.knew.clear()
-    model = DistributedGPRegressor(n_experts=6, selection=Spy(), random_state=0, n_jobs=1).fit(X, y)
-    assert Spy.knew
-    assert not any(Spy.knew)
+    Recorder.contained.clear()
+    model = DistributedGPRegressor(n_experts=6, selection=Recorder(), random_state=0, n_jobs=1).fit(X, y)
+    assert Recorder.contained
+    assert not any(Recorder.contained)
     model.select(X[:5])
-    assert Spy.knew[-1]
+    assert Recorder.contained[-1]
 
 
-def test_the_default_asks_who_owns_the_nearest_rows() -> None:
+def test_nearest_rows_is_the_default() -> None:
     X, y = problem()
     model = DistributedGPRegressor(n_experts=6, kernel="rbf", random_state=0, n_jobs=1).fit(X, y)
-    assert model.choices_["selection"] == "nearest rows in the kernel's metric"
+    assert model.choices_["selection"].value == "nearest_rows"
     np.testing.assert_array_equal(model.select(X)[:, 0], model.labels_)
 
 
-def test_rows_are_not_saved_twice(tmp_path: Path) -> None:
+def test_a_model_file_holds_the_rows_once(tmp_path: Path) -> None:
     X, y = problem()
     model = DistributedGPRegressor(n_experts=6, kernel="rbf", random_state=0, n_jobs=1).fit(X, y)
     expected = model.predict(X, return_std=True)

@@ -1,14 +1,14 @@
-"""Aggregation: what the asked experts say becomes one prediction.
+"""Aggregation: combine the predictions of the selected experts.
 
-| name | takes experts as | beyond the prior it is |
+| name | experts are treated as | the result is |
 | --- | --- | --- |
-| ``"npae"`` (default) | correlated, exactly | the best linear predictor |
-| ``"grbcm"`` | independent given a shared set | close to it, cheaper |
+| ``"npae"`` (default) | correlated, with their exact covariance | the best linear predictor |
+| ``"grbcm"`` | independent given a shared set | close to it, and cheaper |
 | ``"rbcm"``, ``"bcm"`` | independent | overconfident between experts |
 | ``"gpoe"`` | independent | conservative |
 | ``"poe"`` | independent | overconfident everywhere |
 
-To add one, subclass :class:`Aggregator`; see docs/extending.md.
+To add an aggregator, subclass :class:`Aggregator`; see docs/extending.md.
 """
 
 from gpexperts.aggregation.base import Aggregator

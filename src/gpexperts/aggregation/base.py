@@ -1,4 +1,4 @@
-"""The contract of an aggregation rule: expert moments in, one prediction out."""
+"""The contract of an aggregator: expert moments in, one prediction out."""
 
 from __future__ import annotations
 
@@ -13,25 +13,26 @@ __all__ = ["Aggregator"]
 
 
 class Aggregator(BaseEstimator, ABC):
-    """Combines what the asked experts say about each query.
+    """Combines the predictions of the selected experts of each query.
 
-    A rule is a pure function of the moments: the row of a query depends on that row alone. It must
-    leave padded columns (``~moments.asked``) out, give 0 < var ≤ prior_var, and report the weight
-    each expert got. A few attributes say what it needs beyond means and variances.
+    `combine` is a pure function of the moments: the result of a query depends on its own row only. It
+    ignores padded columns (``~moments.selected``), returns 0 < var ≤ prior_var, and reports the weight
+    of each expert. Class attributes declare which moments it needs beyond means and variances.
     """
 
     needs_covariance: ClassVar[bool] = False
-    """Whether the rule reads ``moments.covariance``."""
+    """Whether `combine` reads ``moments.covariance``."""
     needs_communication: ClassVar[bool] = False
-    """Whether a random part of the rows is shared by all experts and is an expert of its own."""
-    trusts_a_lone_expert: ClassVar[bool] = False
-    """Whether the mean of one asked expert is taken as it is: its variance is then not paid for."""
+    """Whether all experts share a random communication set, on which one more expert is fitted."""
+    keeps_single_mean: ClassVar[bool] = False
+    """Whether the mean of a single selected expert is returned unchanged. For K = 1, means are then computed
+    without variances."""
 
     @property
-    def needs_surprise(self) -> bool:
-        """Whether the rule reads ``moments.surprise``."""
+    def needs_local_noise(self) -> bool:
+        """Whether `combine` reads ``moments.local_noise``."""
         return False
 
     @abstractmethod
     def combine(self, moments: ExpertMoments) -> Prediction:
-        """Return the latent prediction for every query."""
+        """Return the prediction of the latent function for every query."""

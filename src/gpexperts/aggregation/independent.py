@@ -1,4 +1,4 @@
-"""Rules that take the experts as conditionally independent: PoE, GPoE, BCM, RBCM.
+"""Aggregators that treat the experts as conditionally independent: PoE, GPoE, BCM, RBCM.
 
 All of them add precisions 1/v_i, weighted by β_i, and correct for the prior s² that every expert
 used. Written as
@@ -14,52 +14,52 @@ from __future__ import annotations
 import numpy as np
 
 from gpexperts.aggregation.base import Aggregator
-from gpexperts.experts.moments import ExpertMoments, Prediction, weighted
+from gpexperts.experts.moments import ExpertMoments, Prediction
 
 __all__ = ["BCM", "RBCM", "GPoE", "PoE"]
 
 
 class PoE(Aggregator):
-    """Product of experts (Hinton, 2002): precisions add up. Overconfident; s²/K far from the data."""
+    """Product of experts (Hinton, 2002): precisions add up. Overconfident; v = s²/K far from the data."""
 
-    trusts_a_lone_expert = True
+    keeps_single_mean = True
 
     def combine(self, moments: ExpertMoments) -> Prediction:
-        return _product(moments, beta=moments.asked.astype(float))
+        return _product(moments, beta=moments.selected.astype(float))
 
 
 class GPoE(Aggregator):
     """Generalised product of experts (Cao & Fleet, 2014) with uniform weights 1/K. Conservative."""
 
-    trusts_a_lone_expert = True
+    keeps_single_mean = True
 
     def combine(self, moments: ExpertMoments) -> Prediction:
-        asked = moments.asked
-        return _product(moments, beta=asked / asked.sum(axis=1, keepdims=True))
+        selected = moments.selected
+        return _product(moments, beta=selected / selected.sum(axis=1, keepdims=True))
 
 
 class BCM(Aggregator):
-    """Bayesian committee machine (Tresp, 2000): a product, with the prior counted once."""
+    """Bayesian committee machine (Tresp, 2000): a product that counts the prior once."""
 
-    trusts_a_lone_expert = True
+    keeps_single_mean = True
 
     def combine(self, moments: ExpertMoments) -> Prediction:
-        return _committee(moments, beta=moments.asked.astype(float))
+        return _committee(moments, beta=moments.selected.astype(float))
 
 
 class RBCM(Aggregator):
     """Robust Bayesian committee machine (Deisenroth & Ng, 2015): β_i = ½(log s² − log v_i)."""
 
     def combine(self, moments: ExpertMoments) -> Prediction:
-        gain = 0.5 * (np.log(moments.prior_var)[:, None] - np.log(moments.var))
-        return _committee(moments, beta=np.where(moments.asked, gain, 0.0))
+        entropy_drop = 0.5 * (np.log(moments.prior_var)[:, None] - np.log(moments.var))
+        return _committee(moments, beta=np.where(moments.selected, entropy_drop, 0.0))
 
 
 def _product(moments: ExpertMoments, beta: np.ndarray) -> Prediction:
     precision = beta / moments.var
     var = 1.0 / precision.sum(axis=1)
     weight = var[:, None] * precision
-    return Prediction(weighted(moments, weight), var, weight)
+    return Prediction(moments.weighted_mean(weight), var, weight)
 
 
 def _committee(moments: ExpertMoments, beta: np.ndarray) -> Prediction:
@@ -67,4 +67,4 @@ def _committee(moments: ExpertMoments, beta: np.ndarray) -> Prediction:
     excess = beta * (1.0 / moments.var - 1.0 / prior[:, None])
     var = 1.0 / (1.0 / prior + excess.sum(axis=1))
     weight = var[:, None] * beta / moments.var
-    return Prediction(weighted(moments, weight), var, weight)
+    return Prediction(moments.weighted_mean(weight), var, weight)

@@ -1,4 +1,4 @@
-"""The command line, thin over the library: one module per command."""
+"""The command line: one module per command."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ __all__ = ["main"]
 
 
 def main() -> None:
-    """Run `gpexperts`; without the extra [cli], say how to get it.
+    """Run `gpexperts`; without the extra [cli], print how to install it.
 
-    Ends with 0, with 2 after an error, with 130 after an interrupt.
+    The exit code is 0, 2 after an error, 130 after an interrupt.
     """
     try:
         from gpexperts.cli.app import app
@@ -21,7 +21,7 @@ def main() -> None:
 
         print(f"gpexperts: {MissingExtraError('The command line', 'cli')}", file=sys.stderr)
         raise SystemExit(2) from error
-    from gpexperts.cli.common import leaving_at_once, telling_errors
+    from gpexperts.cli.common import exiting_at_once, reporting_errors
 
-    with leaving_at_once(), telling_errors():
+    with exiting_at_once(), reporting_errors():
         app(prog_name="gpexperts")

@@ -1,10 +1,11 @@
-"""The Typer application to which every command is added."""
+"""The Typer application with all commands."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 from gpexperts import __version__
 from gpexperts.cli.datasets import datasets
@@ -18,20 +19,35 @@ from gpexperts.cli.reproduce import reproduce
 
 __all__ = ["app"]
 
+
+class _PlainFlags:
+    """Shows options without a value, such as --quiet, without a type in `--help`."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        params: list[Any] = super().get_params(ctx)  # type: ignore[misc]
+        for param in params:
+            if getattr(param, "is_flag", False) or getattr(param, "count", False):
+                param.metavar = ""
+        return params
+
+
+class _Command(_PlainFlags, TyperCommand):
+    pass
+
+
+class _Group(_PlainFlags, TyperGroup):
+    pass
+
+
 app = typer.Typer(
+    cls=_Group,
     name="gpexperts",
     help="A calibrated Gaussian process on 10^4 to 10^7 rows.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-app.command()(demo)
-app.command()(fit)
-app.command()(predict)
-app.command()(evaluate)
-app.command()(info)
-app.command()(report)
-app.command()(datasets)
-app.command()(reproduce)
+for _command in (demo, fit, predict, evaluate, info, report, datasets, reproduce):
+    app.command(cls=_Command)(_command)
 
 
 def _print_version(wanted: bool) -> None:

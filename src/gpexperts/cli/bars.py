@@ -11,15 +11,15 @@ __all__ = ["Bars"]
 
 
 class Bars:
-    """One bar per stage, with what is being done and the objective's value; on standard error.
+    """One bar per stage on standard error, with the stage and the value of the objective.
 
-    A stage whose steps cannot be counted beforehand has a bar that moves without filling.
+    The bar of a stage with an unknown number of steps moves without filling.
     """
 
     def __init__(self, console: Console | None = None) -> None:
         self._progress = Progress(
             SpinnerColumn(finished_text="✓"),
-            TextColumn("{task.description}", markup=False),  # it names a file, which may be called [/]
+            TextColumn("{task.description}", markup=False),  # a file may be called [/]
             BarColumn(bar_width=24),
             TextColumn("{task.fields[note]}", markup=False),
             TimeElapsedColumn(),

@@ -1,4 +1,4 @@
-"""What the commands share: options, progress bars, tables of numbers, and how errors are told."""
+"""Code that the commands share: options, progress, output, and errors."""
 
 from __future__ import annotations
 
@@ -21,41 +21,43 @@ __all__ = [
     "Format",
     "Quiet",
     "Verbose",
-    "leaving_at_once",
+    "exiting_at_once",
     "one_bar",
     "print_json",
+    "print_note",
     "progress",
+    "reporting_errors",
     "split",
-    "tell",
-    "telling_errors",
 ]
 
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")]
-Verbose = Annotated[int, typer.Option("--verbose", "-v", count=True, help="Say more; twice for every step.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")]
+Verbose = Annotated[
+    int, typer.Option("--verbose", "-v", count=True, show_default=False, help="Print stages; -vv every step.")
+]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 DropMissing = Annotated[bool, typer.Option("--drop-missing", help="Leave out rows with missing values.")]
 Format = Annotated[
     str | None,
     typer.Option(
         "--format",
-        help="Format of TABLE where its name does not tell: csv, parquet, feather or arrow.",
+        help="Format of TABLE if its name has no known ending: csv, parquet, feather or arrow.",
         autocompletion=lambda: ["csv", "parquet", "feather", "arrow"],
     ),
 ]
 
 
-_LONGEST = 2000
-"""Letters of a message."""
+_MAX_MESSAGE = 2000
+"""Characters of a message."""
 
 
-def tell(message: str, quiet: bool = False) -> None:
-    """Say something on standard error, which leaves standard output to results."""
+def print_note(message: str, quiet: bool = False) -> None:
+    """Print a message on standard error; standard output is for results."""
     if not quiet:
         print(message, file=sys.stderr)
 
 
 def split(names: str) -> list[str]:
-    """Names separated by commas."""
+    """Split names separated by commas."""
     return [name.strip() for name in names.split(",") if name.strip()]
 
 
@@ -65,10 +67,10 @@ def print_json(value: Any) -> None:
 
 
 @contextmanager
-def telling_errors() -> Iterator[None]:
-    """Turn an error into one paragraph and exit code 2; `--debug` shows its traceback first."""
+def reporting_errors() -> Iterator[None]:
+    """Print an error as one paragraph and exit with code 2; `--debug` prints its traceback first."""
     with warnings.catch_warnings():
-        warnings.showwarning = _tell_warning
+        warnings.showwarning = _print_warning
         try:
             yield
         except Exception as error:
@@ -81,11 +83,11 @@ def telling_errors() -> Iterator[None]:
 
 
 @contextmanager
-def leaving_at_once() -> Iterator[None]:
-    """End the process where it stands after an error or an interrupt, if Arrow still reads standard input.
+def exiting_at_once() -> Iterator[None]:
+    """After an error or an interrupt, end the process at once if Arrow may still read standard input.
 
-    Its thread would call into a Python that is being taken down, which aborts the process; or it would
-    keep it waiting for input that nobody needs any more. Whatever was to be tidied up has been by now.
+    Arrow's thread would call Python while the interpreter shuts down, which aborts the process; or the
+    process would wait for input. All cleanup of our own is done by now.
     """
     try:
         yield
@@ -93,27 +95,27 @@ def leaving_at_once() -> Iterator[None]:
         reading = sys.modules.get("gpexperts.tables.standard_input")
         if end.code and reading is not None and reading.arrow_may_be_reading():
             for stream in (sys.stdout, sys.stderr):
-                with suppress(OSError):  # whoever read it may be gone
+                with suppress(OSError):  # the other end of a pipe may be closed
                     stream.flush()
             os._exit(end.code if isinstance(end.code, int) else 1)
         raise
 
 
-def _tell_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+def _print_warning(message: Warning | str, *_: Any, **__: Any) -> None:
     if "--quiet" not in sys.argv and "-q" not in sys.argv:
         print(f"gpexperts: note: {_paragraph(message)}", file=sys.stderr)
 
 
 def _paragraph(message: BaseException | str) -> str:
-    """One line of it; what a table says may not steer the terminal that shows it."""
+    """Return one printable line: text from a table must not send control codes to the terminal."""
     text = " ".join(str(message).split()) or type(message).__name__
-    text = text if len(text) <= _LONGEST else f"{text[:_LONGEST]} …"
+    text = text if len(text) <= _MAX_MESSAGE else f"{text[:_MAX_MESSAGE]} …"
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 @contextmanager
 def progress(quiet: bool, verbose: int) -> Iterator[Several]:
-    """Show bars on a terminal, or lines where -v asks for them; nothing of it when piped or quiet."""
+    """Show bars on a terminal, or lines with -v; nothing if standard error is piped or --quiet is given."""
     with ExitStack() as stack:
         if verbose:
             stack.enter_context(listening(Printing(verbose, sys.stderr)))
@@ -124,8 +126,8 @@ def progress(quiet: bool, verbose: int) -> Iterator[Several]:
         yield listeners()
 
 
-class RowsOnly:
-    """Passes on how many rows are done, and leaves the stages to the command: one bar for all batches."""
+class _StepsOnly:
+    """Passes on steps and messages, but no stages: all batches share one bar."""
 
     def __init__(self, to: Several) -> None:
         self._to = to
@@ -144,9 +146,9 @@ class RowsOnly:
 
 
 @contextmanager
-def one_bar(heard: Several, stage: str, total: int | None) -> Iterator[None]:
-    """Show one bar for the many predictions made inside."""
-    heard.start(stage, total)
-    with only(RowsOnly(heard)):
+def one_bar(stages: Several, stage: str, total: int | None) -> Iterator[None]:
+    """Show one bar for all predictions inside."""
+    stages.start(stage, total)
+    with only(_StepsOnly(stages)):
         yield
-    heard.finish()
+    stages.finish()

@@ -1,4 +1,4 @@
-"""`gpexperts datasets`: the paper's data sets, and which of them are at hand."""
+"""`gpexperts datasets`: the data sets of the paper, and which of them are present."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColumn, TransferSpeedColumn
 from rich.table import Table
 
-from gpexperts.files import readable_size
+from gpexperts.memory import readable_size
 from gpexperts.paper.datasets.base import DATASETS, DataSetMissingError, cache_folder, find, load
 from gpexperts.paper.datasets.download import sha256_of
 
@@ -18,21 +18,23 @@ __all__ = ["datasets"]
 
 
 def datasets(
-    download: Annotated[str | None, typer.Option(help="Fetch this data set, or all, into the cache.")] = None,
+    download: Annotated[
+        str | None, typer.Option(help="Download this data set, or all, into the cache.")
+    ] = None,
     check: Annotated[
-        bool, typer.Option("--check", help="Compare files with those the published results were made with.")
+        bool, typer.Option("--check", help="Compare the files with those of the published results.")
     ] = False,
 ) -> None:
-    """List the data sets: their size, and whether they are present.
+    """List the data sets, their size, and whether they are present.
 
-    Files are looked for in the folder named by GPEXPERTS_DATA, then in the cache.
+    Files are searched in the folder GPEXPERTS_DATA, then in the cache.
 
     Example: gpexperts datasets --download concrete
     """
     console = Console()
     if download is not None:
         _download(list(DATASETS) if download == "all" else [download], console)
-    table = Table("name", "aliases", "rows", "inputs", "what", "present")
+    table = Table("name", "aliases", "rows", "inputs", "content", "present")
     for name, dataset in DATASETS.items():
         path = find(name)
         table.add_row(

@@ -1,4 +1,4 @@
-"""`gpexperts evaluate`: how good a model's predictions are for rows whose target is known."""
+"""`gpexperts evaluate`: score a model on rows whose target is known."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from gpexperts.cli.common import (
     Verbose,
     one_bar,
     print_json,
+    print_note,
     progress,
-    tell,
 )
 
 __all__ = ["evaluate"]
 
 
 def evaluate(
-    model: Annotated[Path, typer.Argument(help="The model, as `gpexperts fit` wrote it.")],
+    model: Annotated[Path, typer.Argument(help="A model file of `gpexperts fit`.")],
     table: Annotated[str, typer.Argument(help="Rows with the target; - is CSV on standard input.")],
     target: Annotated[
         str | None,
-        typer.Option(help="The target's column, where its name differs from the training table's."),
+        typer.Option(help="Column of the target, if its name differs from the training table."),
     ] = None,
     drop_missing: DropMissing = False,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
@@ -36,28 +36,35 @@ def evaluate(
     verbose: Verbose = 0,
     debug: Debug = False,
 ) -> None:
-    """Score a model on rows it has not seen: errors, log densities, and how honest its intervals are.
+    """Score a model on rows that were not used for training: errors, log densities, coverage of intervals.
 
     Example:
 
     gpexperts evaluate houses.gpx test_houses.csv
     """
-    from gpexperts.evaluation import score
+    from gpexperts import load
     from gpexperts.inspection import training_targets
-    from gpexperts.io import load
+    from gpexperts.metrics import score
     from gpexperts.tables.reading import open_table
     from gpexperts.tables.rows import predict_rows, target_column
 
     fitted = load(model)
     reader = open_table(table, format)
-    with progress(quiet, verbose) as heard, one_bar(heard, f"predicting {table}", reader.n_rows):
+    with progress(quiet, verbose) as stages, one_bar(stages, f"predicting {table}", reader.n_rows):
         rows = predict_rows(fitted, reader, target_column(fitted, target), drop_missing=drop_missing)
-    scores = score(rows.y, rows.mean, rows.std, training_targets(fitted), rows.seconds, width=fitted._width)
+    scores = score(
+        rows.y,
+        rows.mean,
+        rows.std,
+        training_targets(fitted),
+        rows.seconds,
+        width=fitted.interval_width,
+    )
     if json:
         print_json(scores.as_dict())
         return
     if rows.n_dropped:
-        tell(f"{rows.n_dropped:,} row{'s' * (rows.n_dropped > 1)} with missing values left out.", quiet)
+        print_note(f"{rows.n_dropped:,} row{'s' * (rows.n_dropped > 1)} with missing values left out.", quiet)
     _print(scores)
 
 
@@ -69,19 +76,19 @@ def _print(scores: Any) -> None:
         return "not defined" if value is None else f"{value:.4g}"
 
     table = Table()
-    for column in ("score", "value", "what it means"):
+    for column in ("score", "value", "meaning"):
         table.add_column(column, justify="right" if column == "value" else "left")
     table.add_row("rows", f"{scores.n:,}", "")
-    table.add_row("SMSE", shown(scores.smse), "share of the target's variance left unexplained; 0 is perfect")
-    table.add_row("RMSE", shown(scores.rmse), "typical error, in the target's units")
-    table.add_row("MSLL", shown(scores.msll), "log loss against the trivial predictor's; below 0 is better")
-    table.add_row("NLPD", shown(scores.nlpd), "negative log density of what was observed; lower is better")
-    table.add_row("CRPS", shown(scores.crps), "error of the whole distribution, in the target's units")
+    table.add_row("SMSE", shown(scores.smse), "mean squared error / variance of the target; 0 is perfect")
+    table.add_row("RMSE", shown(scores.rmse), "root mean squared error, in the units of the target")
+    table.add_row("MSLL", shown(scores.msll), "log loss minus that of the trivial predictor; lower is better")
+    table.add_row("NLPD", shown(scores.nlpd), "negative log predictive density; lower is better")
+    table.add_row("CRPS", shown(scores.crps), "error of the distribution, in the units of the target")
     for level, share in scores.coverage.items():
         table.add_row(
             f"coverage {100 * level:g} %",
             "not defined" if share is None else f"{100 * share:.1f} %",
-            f"inside their interval; {100 * level:g} % is honest",
+            f"targets inside their interval; nominal {100 * level:g} %",
         )
     table.add_row("time", f"{1e3 * scores.seconds_per_query:.3g} ms", "per query")
     Console().print(table)

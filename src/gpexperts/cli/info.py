@@ -1,4 +1,4 @@
-"""`gpexperts info`: what a model file holds."""
+"""`gpexperts info`: the content of a model file."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ __all__ = ["info"]
 
 
 def info(
-    model: Annotated[Path, typer.Argument(help="The model, as `gpexperts fit` wrote it.")],
+    model: Annotated[Path, typer.Argument(help="A model file of `gpexperts fit`.")],
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     debug: Debug = False,
 ) -> None:
-    """Tell what a model is, what it was trained on, and what it has learned.
+    """Print what a model was trained on, its kernel, its experts, and how they were chosen.
 
     Example:
 
@@ -33,15 +33,17 @@ def info(
 def _facts(path: Path) -> dict[str, Any]:
     import numpy as np
 
-    from gpexperts import inspection
-    from gpexperts.io import container, load
+    from gpexperts import inspection, load
+    from gpexperts.io import container
 
     model = load(path)
     table = getattr(model, "table_", None)
     names, ranges = inspection.feature_names(model), inspection.input_ranges(model)
     y = inspection.training_targets(model)
-    sizes = model._experts.sizes
+    sizes = model.model_.experts.sizes
     scales = inspection.length_scales(model)
+    with inspection.names_were_checked():
+        n_selected = model.select(ranges.mean(axis=1)[None]).shape[1]  # of any query
     return {
         "file": {
             "path": str(path),
@@ -65,7 +67,7 @@ def _facts(path: Path) -> dict[str, Any]:
         "model": {
             "experts": model.n_experts_,
             "rows_per_expert": [int(sizes.min()), int(np.median(sizes)), int(sizes.max())],
-            "asked_per_query": int(model._rule().n_selected),
+            "selected_per_query": n_selected,
             "aggregation": _name(model.aggregation),
             "choices": inspection.choices(model),
             "kernel": str(model.kernel_),
@@ -85,9 +87,9 @@ def _name(value: Any) -> Any:
 def _print(facts: dict[str, Any]) -> None:
     from rich.console import Console
     from rich.table import Table
-    from rich.text import Text  # names are text, whatever brackets they have
+    from rich.text import Text  # brackets in names are no markup
 
-    from gpexperts.files import readable_size
+    from gpexperts.memory import readable_size
 
     file, trained, model = facts["file"], facts["trained_on"], facts["model"]
     low, middle, high = model["rows_per_expert"]
@@ -100,14 +102,14 @@ def _print(facts: dict[str, Any]) -> None:
         ("", f"sha256 {trained['sha256']}" if trained["sha256"] else ""),
         ("target", f"{trained['target'] or '(no name)'}, from {smallest:g} to {largest:g}"),
         ("experts", f"{model['experts']:,}, of {low:,} to {high:,} rows, median {middle:,}"),
-        ("asked", f"at most {model['asked_per_query']} per query, combined by {model['aggregation']}"),
-        ("kernel θ", model["kernel"]),
-        ("noise", f"{model['noise_std']:.4g} (standard deviation, in the target's units)"),
+        ("selected", f"at most {model['selected_per_query']} per query, combined by {model['aggregation']}"),
+        ("kernel", model["kernel"]),
+        ("noise", f"{model['noise_std']:.4g} (standard deviation, in the units of the target)"),
         ("training", f"{model['training_steps']} steps"),
-        ("", f"log likelihood {model['log_marginal_likelihood']:.6g}"),
+        ("", f"log marginal likelihood {model['log_marginal_likelihood']:.6g}"),
     ]
-    rows += [(f"chose {name}", value) for name, value in model["choices"].items()]
-    rows += [(f"set {name}", str(value)) for name, value in facts["config"].items()]
+    rows += [(f"chosen {name}", value) for name, value in model["choices"].items()]
+    rows += [(f"given {name}", str(value)) for name, value in facts["config"].items()]
     lines = Table.grid(padding=(0, 2))
     lines.add_column(no_wrap=True)
     lines.add_column(overflow="fold")

@@ -7,38 +7,50 @@ from typing import Annotated
 
 import typer
 
-from gpexperts.cli.common import Debug, DropMissing, Format, Quiet, Verbose, one_bar, progress, split, tell
+from gpexperts.cli.common import (
+    Debug,
+    DropMissing,
+    Format,
+    Quiet,
+    Verbose,
+    one_bar,
+    print_note,
+    progress,
+    split,
+)
 
 __all__ = ["predict"]
 
 
 def predict(
-    model: Annotated[Path, typer.Argument(help="The model, as `gpexperts fit` wrote it.")],
+    model: Annotated[Path, typer.Argument(help="A model file of `gpexperts fit`.")],
     table: Annotated[str, typer.Argument(help="Rows to predict; - is CSV on standard input.")],
-    out: Annotated[str, typer.Option("--out", "-o", help="Where to write; - is CSV on standard output.")],
-    keep: Annotated[str, typer.Option(help="Columns of TABLE to repeat in OUT, separated by commas.")] = "",
+    out: Annotated[
+        str, typer.Option("--out", "-o", help="Table of the predictions; - is CSV on standard output.")
+    ],
+    keep: Annotated[str, typer.Option(help="Columns of TABLE to copy to OUT, separated by commas.")] = "",
     level: Annotated[float, typer.Option(help="Probability of the interval from lower to upper.")] = 0.95,
     explain: Annotated[
-        bool, typer.Option("--explain", help="Add the experts asked and the weight each got.")
+        bool, typer.Option("--explain", help="Add the selected experts and their weights.")
     ] = False,
     drop_missing: DropMissing = False,
     format: Format = None,
     out_format: Annotated[
-        str | None, typer.Option(help="Format of OUT where its name does not tell.")
+        str | None, typer.Option(help="Format of OUT if its name has no known ending.")
     ] = None,
     quiet: Quiet = False,
     verbose: Verbose = 0,
     debug: Debug = False,
 ) -> None:
-    """Write mean, std, lower and upper for every row, batch by batch, however long the table.
+    """Write mean, std, lower and upper for every row.
 
-    Columns are found by name, in any order.
+    The table is read in batches, so it may be larger than memory. Columns are found by name.
 
     Example:
 
     gpexperts predict houses.gpx new_houses.csv --keep id -o predictions.csv
     """
-    from gpexperts.io import load
+    from gpexperts import load
     from gpexperts.tables.reading import open_table
     from gpexperts.tables.rows import predict_table
     from gpexperts.tables.writing import writing
@@ -46,8 +58,8 @@ def predict(
     fitted = load(model)
     reader = open_table(table, format)
     with (
-        progress(quiet, verbose) as heard,
-        one_bar(heard, f"predicting {table}", reader.n_rows),
+        progress(quiet, verbose) as stages,
+        one_bar(stages, f"predicting {table}", reader.n_rows),
         writing(out, out_format) as write,
     ):
         n_rows, n_dropped = predict_table(
@@ -60,4 +72,4 @@ def predict(
             drop_missing=drop_missing,
         )
     left_out = f", {n_dropped:,} with missing values left out" if n_dropped else ""
-    tell(f"{n_rows:,} rows predicted{left_out}.", quiet or out == "-")
+    print_note(f"{n_rows:,} rows predicted{left_out}.", quiet or out == "-")

@@ -1,4 +1,4 @@
-"""`gpexperts reproduce`: the paper's tables and figures, one command each."""
+"""`gpexperts reproduce`: the tables and figures of the paper."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from gpexperts.paper.experiments.base import Experiment
-from gpexperts.paper.experiments.jalali2023 import EXPERIMENTS
-from gpexperts.paper.experiments.runner import QUICK
-from gpexperts.paper.experiments.runner import reproduce as run_experiment
+from gpexperts.paper.experiment import Experiment
+from gpexperts.paper.experiments import EXPERIMENTS
+from gpexperts.paper.runner import QUICK
+from gpexperts.paper.runner import reproduce as run_experiment
 
 __all__ = ["reproduce"]
 
@@ -22,7 +22,7 @@ def reproduce(
     name: Annotated[str | None, typer.Argument(help="An experiment, or all.", show_default=False)] = None,
     listing: Annotated[bool, typer.Option("--list", help="List the experiments and stop.")] = False,
     seeds: Annotated[
-        int | None, typer.Option(help="Number of seeds; by default what each experiment has.", min=1)
+        int | None, typer.Option(help="Number of seeds; the default depends on the experiment.", min=1)
     ] = None,
     out: Annotated[
         Path | None,
@@ -36,9 +36,9 @@ def reproduce(
         typer.Option(help="Write the page of claims and results, from finished runs in --out, to this file."),
     ] = None,
 ) -> None:
-    """Reproduce a table or figure of the paper; finished runs are kept and not repeated.
+    """Reproduce a table or figure of the paper; finished runs are not repeated.
 
-    Each experiment writes NAME.csv (all runs), NAME.md (a table beside the paper's numbers), NAME.png
+    Each experiment writes NAME.csv (all runs), NAME.md (a table beside the numbers of the paper), NAME.png
     and NAME.svg.
 
     Example: gpexperts reproduce concrete-baselines --seeds 5 --out results
@@ -46,7 +46,7 @@ def reproduce(
     console = Console()
     out = out or Path("out/reproduction-quick" if quick else "out/reproduction")
     if page is not None:
-        from gpexperts.paper.experiments.jalali2023.page import write_page
+        from gpexperts.paper.page import write_page
 
         write_page(out, page)
         console.print(f"The page is in {page}")
@@ -57,7 +57,7 @@ def reproduce(
     if name != "all" and name not in EXPERIMENTS:
         known = ", ".join(EXPERIMENTS)
         raise typer.BadParameter(
-            f"{name!r} is no experiment; choose one of {known}, or all.", param_hint="NAME"
+            f"{name!r} is not an experiment; choose one of {known}, or all.", param_hint="NAME"
         )
     chosen = list(EXPERIMENTS.values()) if name == "all" else [EXPERIMENTS[name]]
     try:
@@ -71,7 +71,7 @@ def reproduce(
 
 
 def _listing() -> Table:
-    table = Table("name", "paper", "what")
+    table = Table("name", "paper", "content")
     for experiment in EXPERIMENTS.values():
         table.add_row(experiment.name, experiment.paper, experiment.about)
     return table
@@ -93,5 +93,5 @@ def _run(experiment: Experiment, out: Path, seeds: int | None, quick: bool, cons
     console.print(f"{experiment.name}: {outcome.seconds:.1f} s, results in {where}", soft_wrap=True)
     for data in outcome.missing:
         console.print(
-            f"  not run: {data} is not at hand; try `gpexperts datasets --download {data}`", soft_wrap=True
+            f"  not run: {data} is not present; try `gpexperts datasets --download {data}`", soft_wrap=True
         )

@@ -1,270 +1,184 @@
-"""From queries and the experts they ask to moments, in batches that fit the memory budget.
+"""From queries and their selected experts to moments: written once, for threads and for Dask workers.
 
-The work is ordered by who is asked, not by who asks: one triangular solve per expert serves all the
-queries that chose it, and one matrix product per pair of experts serves all the queries that chose
-both. Queries are sorted by their experts before they are cut into batches, so that those who share
-experts also share the blocks k(X_i, X_j).
+    evaluate     experts, queries, index ─► the predictions of each expert for the queries that selected it
+    moments_of   predictions of all experts ─► moments in the order of the index, with R if requested
+
+The work is ordered by expert, not by query: one triangular solve per expert serves all queries that
+selected it, and one matrix product per pair of experts serves all queries that selected both. The threads
+engine maps `evaluate` over experts and `moments_of` over pairs. On a Dask cluster, one task per shard calls
+`evaluate` on the experts it holds, and one task per batch of queries calls `moments_of`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from gpexperts.aggregation.base import Aggregator
 from gpexperts.engines.base import Engine
-from gpexperts.experts.local import Answer, Experts
-from gpexperts.experts.moments import VARIANCE_FLOOR, ExpertMoments, Prediction
-from gpexperts.experts.queries import ByExpert, ByPair, queries_by_expert, queries_by_pair
+from gpexperts.experts.moments import VARIANCE_FLOOR, ExpertMoments, ExpertPrediction, Request
+from gpexperts.experts.queries import QueriesOfExpert, QueriesOfPair, queries_by_expert, queries_by_pair
+from gpexperts.kernels.base import Covariance
 
 if TYPE_CHECKING:
-    from gpexperts.cluster.experts import ClusterExperts
+    from gpexperts.experts.local import LocalExperts
 
-__all__ = [
-    "Said",
-    "collected",
-    "gather_moments",
-    "posterior_variance",
-    "predict_in_batches",
-    "without_experts",
-    "without_weak_experts",
-]
+__all__ = ["Evaluated", "evaluate", "moments_of", "pair_covariance"]
 
 
-def predict_in_batches(
-    experts: Experts | ClusterExperts,
-    aggregator: Aggregator,
-    X: np.ndarray,
-    index: np.ndarray,
-    engine: Engine,
-    *,
-    budget: int,
-    prune: float = 0.0,
-    on_batch: Callable[[int], None] | None = None,
-) -> Iterator[tuple[np.ndarray, ExpertMoments, Prediction]]:
-    """Yield (rows, moments, prediction) for batches of queries, until all are answered.
+class Evaluated(NamedTuple):
+    """The predictions of one expert for the queries of a batch that selected it."""
+
+    expert: int
+    """Number in the whole model."""
+    query: np.ndarray
+    """(e,) ascending."""
+    column: np.ndarray
+    """(e,) where the expert stands in the index of each query."""
+    prediction: ExpertPrediction
+    X: np.ndarray
+    """(m_i, d) its inputs, for the covariances with other experts; (0, d) if not requested."""
+
+
+def evaluate(
+    experts: LocalExperts, X: np.ndarray, index: np.ndarray, request: Request, engine: Engine
+) -> list[Evaluated]:
+    """Evaluate those experts of the index that are stored here.
 
     Parameters
     ----------
-    experts : Experts
-    aggregator : Aggregator
+    experts : LocalExperts
+        All experts, or a shard of them.
     X : ndarray of shape (n, d)
         Queries.
     index : ndarray of shape (n, K)
-        The experts each query asks; −1 pads.
+        Experts of each query, numbered in the whole model; −1 pads.
+    request : Request
     engine : Engine
-    budget : int
-        Bytes for the work arrays of a batch.
-    prune : float
-        As in :func:`gather_moments`.
-    on_batch : callable, optional
-        Called with the number of queries answered by each batch, for progress reports.
     """
-    n = len(X)
-    if n == 0:
-        return
-    order = np.lexsort(index.T[::-1])
-    size = _batch_size(experts, aggregator, X.shape[1], index.shape[1], budget)
-    for start in range(0, n, size):
-        rows = order[start : start + size]
-        moments = gather_moments(
-            experts,
-            X[rows],
-            index[rows],
-            engine,
-            covariance=aggregator.needs_covariance,
-            communication=aggregator.needs_communication,
-            prune=prune,
-            surprise=aggregator.needs_surprise,
+    own = index - experts.first
+    own = np.where((own >= 0) & (own < experts.n_experts), own, -1)
+    groups = list(queries_by_expert(own))
+    in_pairs = request.covariance and index.shape[1] > 1
+
+    def predict(group: QueriesOfExpert) -> Evaluated:
+        prediction = experts.predict(
+            group.expert,
+            X[group.query],
+            variance=request.variance,
+            weights=in_pairs,
+            local_noise=request.local_noise,
         )
-        yield rows, moments, aggregator.combine(moments)
-        if on_batch is not None:
-            on_batch(len(rows))
-
-
-def _batch_size(
-    experts: Experts | ClusterExperts, aggregator: Aggregator, d: int, K: int, budget: int
-) -> int:
-    """How many queries fit the budget, by what one of them keeps in memory."""
-    largest = sorted((experts.size(i) for i in range(experts.n_experts)), reverse=True)[:K]
-    words = 4 * d + (4 + experts.n_outputs) * K
-    if aggregator.needs_covariance:
-        # q of each asked expert, the gathered copies of a pair, R, its solve, and the list of pairs.
-        words += sum(largest) + 4 * largest[0] + 8 * K * K
-    else:
-        words += 3 * largest[0]
-    return max(16, budget // (8 * words))
-
-
-class Said(NamedTuple):
-    """What one or more experts say, entry by entry: the answer to `query` in `column` of the index."""
-
-    query: np.ndarray
-    """(e,)"""
-    column: np.ndarray
-    """(e,)"""
-    mean: np.ndarray
-    """(e, p)"""
-    explained: np.ndarray | None
-    """(e,) r_i; None where only means were asked for."""
-    surprise: np.ndarray | None
-    """(e, p) as in :class:`Answer`; None where nobody asked for it."""
-
-
-def gather_moments(
-    experts: Experts | ClusterExperts,
-    X: np.ndarray,
-    index: np.ndarray,
-    engine: Engine,
-    *,
-    covariance: bool,
-    communication: bool = False,
-    prune: float = 0.0,
-    variance: bool = True,
-    surprise: bool = False,
-) -> ExpertMoments:
-    """Ask the experts of `index` about the queries X and collect what they say.
-
-    Parameters
-    ----------
-    experts : Experts
-    X : ndarray of shape (n, d)
-    index : ndarray of shape (n, K)
-    engine : Engine
-    covariance : bool
-        Whether the experts' covariances R are wanted.
-    communication : bool
-        Whether the communication expert is asked too, by every query.
-    prune : float
-        Experts that explain less than this share of what a query's best expert explains are left
-        out before the pairs are formed; their places in the index become −1.
-    variance : bool
-        False asks for means alone, which is cheaper; the variances are then those of the prior.
-    surprise : bool
-        Whether to ask how far the experts erred on their own rows near the queries.
-    """
-    if not isinstance(experts, Experts):
-        return experts.gather(
-            X,
-            index,
-            covariance=covariance,
-            communication=communication,
-            prune=prune,
-            variance=variance,
-            surprise=surprise,
-        )
-    groups = list(queries_by_expert(index))
-    in_pairs = covariance and index.shape[1] > 1
-
-    def ask(group: ByExpert) -> Answer:
-        return experts.answer(
-            group.expert, X[group.query], variance=variance, weights=in_pairs, surprise=surprise
+        inputs = experts.rows(group.expert)[0]
+        return Evaluated(
+            experts.first + group.expert,
+            group.query,
+            group.column,
+            prediction,
+            inputs if in_pairs else inputs[:0],
         )
 
     costs = [float(experts.size(g.expert)) ** 2 * len(g.query) for g in groups]
-    answers = engine.map(ask, groups, costs)
-    said = (
-        Said(g.query, g.column, a.mean, a.explained, a.surprise) for g, a in zip(groups, answers, strict=True)
+    return engine.map(predict, groups, costs)
+
+
+def moments_of(
+    covariance: Covariance,
+    X: np.ndarray,
+    index: np.ndarray,
+    n_outputs: int,
+    evaluated: Sequence[Sequence[Evaluated]],
+    communication: ExpertPrediction | None,
+    request: Request,
+    engine: Engine,
+) -> ExpertMoments:
+    """Put the predictions of all experts in the places of the index, and add R if requested.
+
+    Parameters
+    ----------
+    covariance : Covariance
+    X : ndarray of shape (n, d)
+    index : ndarray of shape (n, K)
+    n_outputs : int
+    evaluated : sequence of sequence of Evaluated
+        Of each shard.
+    communication : ExpertPrediction or None
+        Of GRBCM's communication expert, for every query.
+    request : Request
+    engine : Engine
+    """
+    n, K = index.shape
+    everyone = [one for shard in evaluated for one in shard]
+    prior = covariance.prior_variance(X)
+    mean, explained = np.zeros((n, K, n_outputs)), np.zeros((n, K))
+    local_noise = np.ones((n, K, n_outputs)) if request.local_noise else None
+    for one in everyone:
+        at = one.query, one.column
+        mean[at] = one.prediction.mean
+        if one.prediction.explained is not None:
+            explained[at] = one.prediction.explained
+        if local_noise is not None and one.prediction.local_noise is not None:
+            local_noise[at] = one.prediction.local_noise
+    moments = ExpertMoments(
+        index, mean, _posterior_variance(prior[:, None], explained), prior, local_noise=local_noise
     )
-    prior = experts.covariance.prior_variance(X)
-    moments = collected(index, prior, experts.n_outputs, said, prune)
-    if covariance:
-        moments = replace(moments, covariance=_covariances(experts, moments.index, groups, answers, engine))
-    if not communication:
+    if request.prune > 0:
+        moments = moments.without_weak(request.prune)
+    if request.covariance:
+        R = _covariances(covariance, moments.index, explained, everyone, engine)
+        moments = replace(moments, covariance=R)
+    if communication is None:
         return moments
-    (answer,) = engine.map(lambda i: experts.answer(i, X), [experts.n_experts])
     return replace(
         moments,
-        communication_mean=answer.mean,
-        communication_var=posterior_variance(prior, answer.explained),
+        communication_mean=communication.mean,
+        communication_var=_posterior_variance(prior, communication.explained),
     )
 
 
-def collected(
-    index: np.ndarray, prior: np.ndarray, n_outputs: int, said: Iterable[Said], prune: float
-) -> ExpertMoments:
-    """Put what experts said in the places of the index (n, K), and leave out who explains little."""
-    n, K = index.shape
-    mean = np.zeros((n, K, n_outputs))
-    explained = np.zeros((n, K))
-    surprise = None
-    for entries in said:
-        at = entries.query, entries.column
-        mean[at] = entries.mean
-        if entries.explained is not None:
-            explained[at] = entries.explained
-        if entries.surprise is not None:
-            surprise = np.ones_like(mean) if surprise is None else surprise
-            surprise[at] = entries.surprise
-    var = posterior_variance(prior[:, None], explained)
-    moments = ExpertMoments(index, mean, var, prior, surprise=surprise)
-    return without_weak_experts(moments, prune) if prune > 0 else moments
-
-
-def posterior_variance(prior: np.ndarray, explained: np.ndarray | None) -> np.ndarray:
-    """Return v = s² − r, and no less than what rounding leaves of a certainty."""
+def _posterior_variance(prior: np.ndarray, explained: np.ndarray | None) -> np.ndarray:
+    """V = s² − r, bounded below by what rounding leaves of it."""
     return np.maximum(prior - explained, VARIANCE_FLOOR * prior)
 
 
-def without_experts(moments: ExpertMoments, dropped: np.ndarray) -> ExpertMoments:
-    """Return the moments as if the experts marked in `dropped` (n, K) had not been asked."""
-    kept = moments.asked & ~dropped
-    R = moments.covariance
-    return replace(
-        moments,
-        index=np.where(kept, moments.index, -1),
-        mean=np.where(kept[:, :, None], moments.mean, 0.0),
-        var=np.where(kept, moments.var, moments.prior_var[:, None]),
-        covariance=None if R is None else np.where(kept[:, :, None] & kept[:, None, :], R, 0.0),
-        surprise=None if moments.surprise is None else np.where(kept[:, :, None], moments.surprise, 1.0),
-    )
-
-
-def without_weak_experts(moments: ExpertMoments, prune: float) -> ExpertMoments:
-    """Leave out the experts that explain less than `prune` of what a query's best expert explains."""
-    explained = moments.prior_var[:, None] - moments.var
-    return without_experts(moments, explained < prune * explained.max(axis=1, keepdims=True))
-
-
 def _covariances(
-    experts: Experts,
+    covariance: Covariance,
     index: np.ndarray,
-    groups: list[ByExpert],
-    answers: list[Answer],
+    explained: np.ndarray,
+    evaluated: Sequence[Evaluated],
     engine: Engine,
 ) -> np.ndarray:
     """R (n, K, K) of the experts' means; its diagonal is r_i = q_iᵀ C_i q_i."""
     n, K = index.shape
     R = np.zeros((n, K, K))
-    # Where the q_i of a query is found: in row `slot[query, column]` of the answer of expert i.
-    slot = np.zeros((n, K), dtype=np.int64)
-    q = {}
-    for group, answer in zip(groups, answers, strict=True):
-        slot[group.query, group.column] = np.arange(len(group.query))
-        assert answer.explained is not None
-        kept = index[group.query, group.column] >= 0
-        R[group.query, group.column, group.column] = np.where(kept, answer.explained, 0.0)
-        if answer.weights is not None:
-            q[group.expert] = answer.weights
+    R[:, np.arange(K), np.arange(K)] = np.where(index >= 0, explained, 0.0)
+    by_number = {one.expert: one for one in evaluated}
     pairs = list(queries_by_pair(index))
 
-    def covary(pair: ByPair) -> np.ndarray:
-        q_i = _take(q[pair.i], slot[pair.query, pair.column_i])
-        q_j = _take(q[pair.j], slot[pair.query, pair.column_j])
-        return experts.pair_covariance(pair.i, pair.j, q_i, q_j)
+    def covary(pair: QueriesOfPair) -> np.ndarray:
+        i, j = by_number[pair.i], by_number[pair.j]
+        return pair_covariance(covariance, i.X, j.X, _weights(i, pair.query), _weights(j, pair.query))
 
-    costs = [float(experts.size(p.i) * experts.size(p.j)) * (20 + len(p.query)) for p in pairs]
+    costs = [float(len(by_number[p.i].X) * len(by_number[p.j].X)) * (20 + len(p.query)) for p in pairs]
     for pair, values in zip(pairs, engine.map(covary, pairs, costs), strict=True):
         R[pair.query, pair.column_i, pair.column_j] = values
         R[pair.query, pair.column_j, pair.column_i] = values
     return R
 
 
-def _take(rows: np.ndarray, positions: np.ndarray) -> np.ndarray:
-    """rows[positions], without a copy where that is all of them in order."""
-    if len(positions) == len(rows) and np.array_equal(positions, np.arange(len(rows))):
-        return rows
-    return rows[positions]
+def _weights(one: Evaluated, query: np.ndarray) -> np.ndarray:
+    """The rows of q_i for some of the expert's queries; no copy where these are all of them."""
+    q = one.prediction.weights
+    assert q is not None
+    return q if len(query) == len(q) else q[np.searchsorted(one.query, query)]
+
+
+def pair_covariance(
+    covariance: Covariance, X_i: np.ndarray, X_j: np.ndarray, q_i: np.ndarray, q_j: np.ndarray
+) -> np.ndarray:
+    """R_ij = q_iᵀ k(X_i, X_j) q_j of two experts for a batch of queries, shape (n,)."""
+    if covariance.vanishes(X_i, X_j):
+        return np.zeros(len(q_i))
+    return np.einsum("nm,nm->n", q_i @ covariance(X_i, X_j), q_j)

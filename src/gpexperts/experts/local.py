@@ -1,76 +1,58 @@
-"""The fitted experts: who owns which rows, what each says, and how two of them correlate.
+"""Experts in the memory of this process.
 
-Expert i with rows (X_i, y_i) says about the latent function at x*, with C_i = k(X_i, X_i) + σ²I:
+Expert i with rows (X_i, y_i) predicts the latent function at x*, with C_i = k(X_i, X_i) + σ²I:
 
     q_i = C_i⁻¹ k(X_i, x*),   μ_i = q_iᵀ y_i,   r_i = q_iᵀ k(X_i, x*),   v_i = s² − r_i
 
-and two experts' means covary by R_ij = q_iᵀ k(X_i, X_j) q_j.
+and the means of two experts covary by R_ij = q_iᵀ k(X_i, X_j) q_j.
 
-Each of its own rows it can also predict from its others: with α = C_i⁻¹ y_i the error is α_r / [C_i⁻¹]_rr,
-expected to be of the square 1 / [C_i⁻¹]_rr, so that z_r² = α_r² / [C_i⁻¹]_rr is 1 on average for an expert
-who knows itself.
+The leave-one-out residual of its own row r is α_r / [C_i⁻¹]_rr with variance 1 / [C_i⁻¹]_rr, where
+α = C_i⁻¹ y_i. Hence z_r² = α_r² / [C_i⁻¹]_rr is 1 on average if the model is right.
 """
 
 from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from collections.abc import Iterator
 from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from gpexperts.engines.base import Engine
 from gpexperts.engines.threads import blas_threads
-from gpexperts.kernels.named import Covariance
+from gpexperts.experts.gather import evaluate, moments_of
+from gpexperts.experts.moments import ExpertMoments, ExpertPrediction, Request
+from gpexperts.experts.store import ExpertStore, Sample, Shared
+from gpexperts.kernels.base import Covariance
 from gpexperts.linalg.cholesky import InverseFactor, factorise
 
-__all__ = ["Answer", "Experts", "Sample", "pair_covariance"]
+__all__ = ["LocalExperts"]
 
 _PSEUDO_ROWS = 16.0
-"""How many rows at the query the expert's average counts for, and for the average a perfect record."""
+"""Weight of an expert's average variance ratio, and of 1 in that average, in rows at the query."""
 
 
-class Answer(NamedTuple):
-    """What one expert says about a batch of queries."""
+class Trained(NamedTuple):
+    """What an expert computes once: its factor and what follows from it."""
 
-    mean: np.ndarray
-    """μ_i, (n, p)."""
-    explained: np.ndarray | None
-    """r_i, the part of the prior variance that is explained, (n,)."""
-    weights: np.ndarray | None
-    """q_i, (n, m_i), queries first; only if asked for."""
-    surprise: np.ndarray | None = None
-    """Squared errors near the query as a multiple of what the expert expected, (n, p); only if asked for."""
-
-
-class Sample(NamedTuple):
-    """Some or all rows, sorted by expert."""
-
-    X: np.ndarray
-    """Inputs (k, d)."""
-    labels: np.ndarray
-    """Expert of each (k,)."""
-    position: np.ndarray
-    """Its place among the rows of all experts (k,)."""
-
-
-class _Trained(NamedTuple):
     inverse: InverseFactor
     alpha: np.ndarray
     """C_i⁻¹ y_i, outputs first, (p, m_i)."""
-    surprise: np.ndarray
+    squared_residuals: np.ndarray
     """z² of its own rows, outputs first, (p, m_i)."""
 
     @property
     def nbytes(self) -> int:
-        return int(self.inverse.lower.nbytes + self.alpha.nbytes + self.surprise.nbytes)
+        return int(self.inverse.lower.nbytes + self.alpha.nbytes + self.squared_residuals.nbytes)
 
 
-class Experts:
+class LocalExperts(ExpertStore):
     """Local GPs that share one covariance.
 
-    Rows are kept sorted by expert, so that an expert is a slice. Factors are computed when a query
-    first needs them, kept while they fit the budget, and computed again if they were let go.
+    Rows are sorted by expert, so that an expert is a slice. A factor is computed when a query first needs
+    it, kept while it fits the budget, and computed again if it was dropped.
 
     Parameters
     ----------
@@ -82,12 +64,11 @@ class Experts:
         Expert i owns rows ``offsets[i]:offsets[i + 1]``.
     covariance : Covariance
     shared : tuple of ndarray or None
-        GRBCM's communication set (X_c, y_c): every expert sees it besides its own rows, and expert
-        number M is the communication expert, who sees nothing else.
+        GRBCM's communication set (X_c, y_c).
     factor_budget : int
         Bytes that the kept factors may take.
     first : int
-        What the first of these experts is called in messages, where they are a share of a whole.
+        Number of the first expert, where these are a shard of all experts.
     """
 
     def __init__(
@@ -97,22 +78,20 @@ class Experts:
         offsets: np.ndarray,
         covariance: Covariance,
         *,
-        shared: tuple[np.ndarray, np.ndarray] | None = None,
+        shared: Shared | None = None,
         factor_budget: int,
         first: int = 0,
     ) -> None:
         self.X, self.y, self.offsets = X, y, offsets
+        self.n_features, self.n_outputs = X.shape[1], y.shape[1]
         self.first = first
         self.covariance = covariance
         self.shared = shared
         self.factor_budget = factor_budget
         self._forget()
 
-    summed: None = None
-    """No need to sum over rows elsewhere: they are all here."""
-
     def _forget(self) -> None:
-        self._kept: OrderedDict[int, _Trained] = OrderedDict()
+        self._kept: OrderedDict[int, Trained] = OrderedDict()
         self._kept_bytes = 0
         self._lock = threading.Lock()
         self.jitter: dict[int, float] = {}
@@ -124,7 +103,7 @@ class Experts:
         return state
 
     def __sizeof__(self) -> int:
-        """Bytes of the rows: what it costs to send these experts elsewhere."""
+        """Bytes of the rows: the cost of moving these experts to another worker."""
         shared = 0 if self.shared is None else self.shared[0].nbytes + self.shared[1].nbytes
         return int(self.X.nbytes + self.y.nbytes + shared)
 
@@ -134,26 +113,8 @@ class Experts:
         self._forget()
         self.jitter = jitter
 
-    # ------------------------------------------------------------------------------------- rows
-
-    @property
-    def n_experts(self) -> int:
-        """M; the communication expert does not count."""
-        return len(self.offsets) - 1
-
-    @property
-    def n_outputs(self) -> int:
-        """P."""
-        return int(self.y.shape[1])
-
-    @property
-    def sizes(self) -> np.ndarray:
-        """Rows each expert owns, shared ones not counted, shape (M,)."""
-        return np.diff(self.offsets)
-
     @property
     def sample(self) -> Sample:
-        """Rows for selectors to learn from: all of them."""
         return Sample(self.X, np.repeat(np.arange(self.n_experts), self.sizes), np.arange(len(self.X)))
 
     def rows(self, i: int) -> tuple[np.ndarray, np.ndarray]:
@@ -168,56 +129,55 @@ class Experts:
             np.concatenate([self.shared[1], self.y[own]]),
         )
 
-    def take(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Inputs and targets at some positions, in the experts' order."""
-        return self.X[rows], self.y[rows]
+    def take(self, positions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return self.X[positions], self.y[positions]
 
-    def size(self, i: int) -> int:
-        """m_i, shared rows included."""
-        own = 0 if i == self.n_experts else int(self.offsets[i + 1] - self.offsets[i])
-        return own + (0 if self.shared is None else len(self.shared[0]))
+    def row_batches(self, column: int, max_bytes: int) -> Iterator[np.ndarray]:
+        yield (self.X, self.y)[column]
 
-    def without(self, rows: np.ndarray) -> Experts:
-        """The experts as they would be had they never seen some of their own rows.
+    def to_local(self, factor_budget: int) -> LocalExperts:
+        return self
 
-        Parameters
-        ----------
-        rows : ndarray of int
-            Positions in `X`; every expert must keep at least one row.
-        """
+    def without(self, positions: np.ndarray) -> LocalExperts:
         kept = np.ones(len(self.X), dtype=bool)
-        kept[rows] = False
-        offsets = np.concatenate([[0], np.cumsum(kept)])[self.offsets]
-        return Experts(
+        kept[positions] = False
+        return LocalExperts(
             self.X[kept],
             self.y[kept],
-            offsets,
+            np.concatenate([[0], np.cumsum(kept)])[self.offsets],
             self.covariance,
             shared=self.shared,
             factor_budget=self.factor_budget,
             first=self.first,
         )
 
-    # ----------------------------------------------------------------------------------- answers
+    def gather(self, X: np.ndarray, index: np.ndarray, request: Request, engine: Engine) -> ExpertMoments:
+        evaluated = evaluate(self, X, index, request, engine)
+        communication = None
+        if request.communication:
+            (communication,) = engine.map(lambda i: self.predict(i, X), [self.n_experts])
+        return moments_of(
+            self.covariance, X, index, self.n_outputs, [evaluated], communication, request, engine
+        )
 
-    def trained(self, i: int) -> _Trained:
+    def trained(self, i: int) -> Trained:
         """Return the inverse factor of C_i and C_i⁻¹ y_i, from the kept ones if possible."""
         with self._lock:
             if i in self._kept:
                 self._kept.move_to_end(i)
                 return self._kept[i]
         X, y = self.rows(i)
-        # Rounding differs with the number of BLAS threads. A factor outlives the batch that asked for it
-        # first, so that it must not depend on how many threads that batch had.
+        # Rounding differs with the number of BLAS threads. A factor outlives the batch that first needs it,
+        # so that it must not depend on the threads of that batch.
         with blas_threads(1) if self.n_experts > 1 else nullcontext():
             who = f"covariance matrix of expert {self.first + i}"
             factor = factorise(self.covariance.noisy_gram(X), who=who)
             alpha = factor.solve(np.array(y.T, order="C"))
             return self.keep(i, factor.inverted(), alpha, factor.jitter)
 
-    def keep(self, i: int, inverse: InverseFactor, alpha: np.ndarray, jitter: float) -> _Trained:
-        """Keep what expert i was trained to be while it fits the budget, letting the least used go."""
-        trained = _Trained(inverse, alpha, alpha**2 / inverse.precision())
+    def keep(self, i: int, inverse: InverseFactor, alpha: np.ndarray, jitter: float) -> Trained:
+        """Store the factor of expert i while it fits the budget, dropping the least recently used."""
+        trained = Trained(inverse, alpha, alpha**2 / inverse.precision())
         with self._lock:
             if jitter > 0:
                 self.jitter[i] = jitter
@@ -229,51 +189,47 @@ class Experts:
                     self._kept_bytes -= dropped.nbytes
         return trained
 
-    def answer(
-        self, i: int, X: np.ndarray, *, variance: bool = True, weights: bool = False, surprise: bool = False
-    ) -> Answer:
-        """What expert i says about the queries X (n, d).
+    def predict(
+        self,
+        i: int,
+        X: np.ndarray,
+        *,
+        variance: bool = True,
+        weights: bool = False,
+        local_noise: bool = False,
+    ) -> ExpertPrediction:
+        """Predict the latent function at the queries X (n, d) with expert i.
 
         Parameters
         ----------
         variance : bool
-            Whether to compute `explained`; without it only the mean is paid for.
+            Whether to compute `explained`; without it only the mean is computed.
         weights : bool
-            Whether to return q_i too, which `pair_covariance` needs.
-        surprise : bool
-            Whether to return how far the expert erred on its own rows near the queries.
+            Whether to return q_i too, which covariances between experts need.
+        local_noise : bool
+            Whether to return the local variance ratio.
         """
-        inverse, alpha, errors = self.trained(i)
+        inverse, alpha, squared_residuals = self.trained(i)
         k = self.covariance(X, self.rows(i)[0])  # (n, m_i)
         mean = k @ alpha.T
-        erred = self._surprise(i, X, k, errors) if surprise else None
+        ratio = self._variance_ratio(i, X, k, squared_residuals) if local_noise else None
         if not variance and not weights:
-            return Answer(mean, None, None, erred)
+            return ExpertPrediction(mean, None, None, ratio)
         half = inverse.whiten(k)  # (L⁻¹ k)ᵀ, in place of k
         explained = np.einsum("nm,nm->n", half, half)
-        return Answer(mean, explained, inverse.whiten_transposed(half) if weights else None, erred)
+        return ExpertPrediction(mean, explained, inverse.whiten_transposed(half) if weights else None, ratio)
 
-    def _surprise(self, i: int, X: np.ndarray, k: np.ndarray, errors: np.ndarray) -> np.ndarray:
-        """Σ_r ρ_r⁴ z_r² / Σ_r ρ_r⁴ at every query, (n, p), drawn to the mean of all z² and this to 1.
+    def _variance_ratio(
+        self, i: int, X: np.ndarray, k: np.ndarray, squared_residuals: np.ndarray
+    ) -> np.ndarray:
+        """Σ_r ρ_r⁴ z_r² / Σ_r ρ_r⁴ at every query, (n, p), shrunk to the mean of all z² and that to 1.
 
-        ρ_r is row r's correlation with the query; its fourth power keeps to the surroundings.
+        ρ_r is the correlation of row r with the query; its fourth power restricts the mean to near rows.
         """
-        whole = (_PSEUDO_ROWS + errors.sum(axis=1)) / (_PSEUDO_ROWS + errors.shape[1])
+        z2 = squared_residuals
+        average = (_PSEUDO_ROWS + z2.sum(axis=1)) / (_PSEUDO_ROWS + z2.shape[1])
         prior = self.covariance.prior_variance
         near = k * k
         near /= np.outer(prior(X), prior(self.rows(i)[0]))  # ρ²
         near *= near
-        return (_PSEUDO_ROWS * whole + near @ errors.T) / (_PSEUDO_ROWS + near.sum(axis=1, keepdims=True))
-
-    def pair_covariance(self, i: int, j: int, q_i: np.ndarray, q_j: np.ndarray) -> np.ndarray:
-        """R_ij = q_iᵀ k(X_i, X_j) q_j for a batch of queries, shape (n,), i ≠ j."""
-        return pair_covariance(self.covariance, self.rows(i)[0], self.rows(j)[0], q_i, q_j)
-
-
-def pair_covariance(
-    covariance: Covariance, X_i: np.ndarray, X_j: np.ndarray, q_i: np.ndarray, q_j: np.ndarray
-) -> np.ndarray:
-    """R_ij of two experts with rows X_i (m_i, d) and X_j (m_j, d), shape (n,)."""
-    if covariance.vanishes(X_i, X_j):
-        return np.zeros(len(q_i))
-    return np.einsum("nm,nm->n", q_i @ covariance(X_i, X_j), q_j)
+        return (_PSEUDO_ROWS * average + near @ z2.T) / (_PSEUDO_ROWS + near.sum(axis=1, keepdims=True))

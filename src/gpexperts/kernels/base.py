@@ -42,7 +42,11 @@ class Covariance(ABC):
 
     def at(self, theta: np.ndarray) -> Covariance:
         """Return this covariance with the log-hyperparameters `theta`."""
-        return type(self)(self.kernel.clone_with_theta(theta))
+        return self.with_kernel(self.kernel.clone_with_theta(theta))
+
+    def with_kernel(self, kernel: Kernel) -> Covariance:
+        """Return a covariance of the same form with another kernel."""
+        return type(self)(kernel)
 
     def noisy_gram(self, X: np.ndarray) -> np.ndarray:
         """C = k(X, X) + σ²I, shape (m, m), free to overwrite; see `_add_noise`."""

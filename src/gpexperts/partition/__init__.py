@@ -1,9 +1,8 @@
-"""Partition: which expert owns which training row.
+"""Partition: assign every training row to an expert.
 
-``"kmeans"`` is the paper's choice; ``"balanced"`` (what ``"auto"`` takes) is as local and gives parts of
-equal size in O(n log M); ``"random"`` gives every expert a thin sample of everything. Labels of the
-user's own are taken as they are. To add a partitioner, subclass :class:`Partitioner`; see
-docs/extending.md.
+``"kmeans"`` is the paper's choice. ``"balanced"`` (used by ``"auto"``) is as local, and its parts have equal
+sizes; it takes O(n log M). ``"random"`` gives every expert a random sample of the rows. An array of labels is
+used as given. To add a partitioner, subclass :class:`Partitioner`; see docs/extending.md.
 """
 
 from gpexperts.partition.balanced import BalancedPartitioner

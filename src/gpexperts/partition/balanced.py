@@ -1,4 +1,4 @@
-"""Parts that are compact like k-means clusters and equal in size like the leaves of a tree."""
+"""Parts of equal size by recursive bisection, nearly as compact as k-means clusters."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from gpexperts.partition.base import Partitioner
 __all__ = ["BalancedPartitioner", "bisect"]
 
 _SAMPLE = 1000
-"""Rows of a node from which the direction of a cut is learned."""
+"""Rows of a node from which the direction of its cut is computed."""
 
 
 class BalancedPartitioner(Partitioner):
-    """Cut the rows in two, again and again, until there are as many parts as wanted.
+    """Bisect the rows recursively until there are `n_parts` parts.
 
-    Each cut runs across the line that joins the two centroids of a 2-means clustering of the node,
-    at the quantile that gives both sides their share of the parts. Sizes differ by one or two rows;
-    the time is O(n log M).
+    Each cut is orthogonal to the line between the two centroids of a 2-means clustering of the node, at the
+    quantile that gives both sides their share of the parts. Sizes differ by one or two rows; the time is
+    O(n log M).
 
     Parameters
     ----------
     n_iter : int
-        Lloyd iterations behind each cut.
+        Lloyd iterations of each 2-means clustering.
     """
 
     def __init__(self, n_iter: int = 4) -> None:
@@ -30,7 +30,7 @@ class BalancedPartitioner(Partitioner):
 
     def partition(self, X: np.ndarray, n_parts: int, random_state: np.random.RandomState) -> np.ndarray:
         labels = np.empty(len(X), dtype=np.int64)
-        # Rows are moved as they are cut, so that a node is a contiguous slice and reading it is a stream.
+        # Rows are reordered after each cut, so that a node is a contiguous slice of memory.
         Z, order = np.array(X, order="C"), np.arange(len(X))
         spare_Z, spare_order = np.empty_like(Z), np.empty_like(order)
         stack = [(0, len(X), 0, n_parts)]
@@ -58,14 +58,14 @@ def bisect(X: np.ndarray, share: float, random_state: np.random.RandomState, n_i
     Returns
     -------
     near : ndarray of bool, shape (n,)
-        True for `share` of the rows, and for at least one, but not for all.
+        True for about `share` · n of the rows, at least 1 and at most n − 1.
     """
     sample = X if len(X) <= _SAMPLE else X[random_state.randint(len(X), size=_SAMPLE)]
     position = X @ _two_means_direction(sample, n_iter)
     cut = min(max(1, round(share * len(X))), len(X) - 1)
     threshold = np.partition(position, cut)[cut]
     near = position < threshold
-    # Rows that lie on the cut go to the first side until it is full.
+    # Rows on the cut go to the first side until it has its share.
     near[np.flatnonzero(position == threshold)[: cut - int(near.sum())]] = True
     return near
 
@@ -80,7 +80,7 @@ def _two_means_direction(X: np.ndarray, n_iter: int) -> np.ndarray:
         count = side.sum()
         if count in (0, len(X)):
             break
-        total = side @ centred  # the other side's is its negative: the rows are centred
+        total = side @ centred  # rows are centred: the sum of the other side is the negative
         a, b = total / count, -total / (len(X) - count)
         direction, threshold = a - b, 0.5 * float((a - b) @ (a + b))
     return direction

@@ -1,4 +1,4 @@
-"""k-means parts, the paper's choice, with large ones split on request."""
+"""k-means parts, the paper's choice; large parts can be split."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ __all__ = ["KMeansPartitioner"]
 class KMeansPartitioner(Partitioner):
     """Cluster the inputs with k-means.
 
-    Parts of very different size are the rule (5 to 1,560 rows on the protein data), and the largest
-    pay for everything: `max_size` splits those.
+    The sizes of the parts usually differ a lot (5 to 1,560 rows on the protein data), and the largest parts
+    take most of the time. `max_size` splits them.
 
     Parameters
     ----------
     max_size : int or None
-        Parts with more rows are cut in two until none is left.
+        Parts with more rows than this are bisected until none is left.
     n_init : int
-        Runs from different starts, of which the best is kept.
+        Number of runs from different starts; the best is kept.
     max_rows : int
-        Past this many rows mini-batches are used.
+        Mini-batch k-means is used for more rows than this.
     """
 
     def __init__(self, max_size: int | None = None, n_init: int = 1, max_rows: int = 200_000) -> None:
@@ -39,13 +39,13 @@ class KMeansPartitioner(Partitioner):
     def partition(self, X: np.ndarray, n_parts: int, random_state: np.random.RandomState) -> np.ndarray:
         if self.max_size is not None and self.max_size < 1:
             raise ValueError(f"max_size must be None or at least 1, got {self.max_size!r}.")
-        from sklearn.cluster import KMeans, MiniBatchKMeans  # late: it takes as long as all the rest
+        from sklearn.cluster import KMeans, MiniBatchKMeans  # late: this import is slow
 
         kind = KMeans if len(X) <= self.max_rows else MiniBatchKMeans
         model = kind(n_clusters=n_parts, n_init=self.n_init, random_state=random_state)
-        # One thread, so that sums are formed in one order and the parts do not depend on the machine.
+        # One thread: sums then have a fixed order, and the parts do not depend on the number of cores.
         with blas_threads(1), threadpool_limits(1, user_api="openmp"), warnings.catch_warnings():
-            # Fewer distinct rows than clusters: the caller drops empty parts and says so itself.
+            # With fewer distinct rows than clusters the caller drops the empty parts and warns.
             warnings.filterwarnings("ignore", category=ConvergenceWarning)
             labels = np.asarray(model.fit(X).labels_, dtype=np.int64)
         return labels if self.max_size is None else self._capped(X, labels, random_state)

@@ -1,4 +1,4 @@
-"""Random parts: every expert sees a thin sample of everything."""
+"""Random parts: every expert gets a random sample of the rows."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ __all__ = ["RandomPartitioner"]
 
 
 class RandomPartitioner(Partitioner):
-    """Deal the rows out at random, to parts whose sizes differ by one at most."""
+    """Assign the rows at random to parts whose sizes differ by at most one."""
+
+    uses_inputs = False
 
     def partition(self, X: np.ndarray, n_parts: int, random_state: np.random.RandomState) -> np.ndarray:
         return random_state.permutation(np.arange(len(X)) % n_parts)

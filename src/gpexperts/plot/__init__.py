@@ -1,18 +1,19 @@
-"""Plots in Python, drawn on a given Matplotlib axis, by scikit-learn's Display convention.
+"""Plots, by scikit-learn's Display convention.
 
-Each class is made by ``from_estimator`` (a fitted model and data) or ``from_predictions`` (plain
-arrays), draws at once, and keeps the axis as ``ax_`` and the figure as ``figure_``.
+Each class has the constructors ``from_estimator`` (a fitted model and data) and ``from_predictions``
+(arrays). Both draw on the given Matplotlib axis or on a new one, and store it as ``ax_`` and its figure as
+``figure_``.
 
 | display | shows |
 | --- | --- |
-| `PredictionDisplay1D` | mean and interval over one input |
-| `PredictedObservedDisplay` | predicted against observed, with intervals |
-| `CalibrationDisplay` | how often intervals of each level hold the truth |
-| `ExpertMapDisplay` | where the experts are, how large, and how often asked |
-| `ExpertGraphDisplay` | which experts depend on each other (ggm) |
-| `TraceDisplay` | the log likelihood over the steps of training |
+| `PredictionDisplay1D` | mean and interval over a single input |
+| `PredictedObservedDisplay` | predictions over observations, with intervals |
+| `CalibrationDisplay` | empirical coverage over the nominal level |
+| `ExpertMapDisplay` | position and size of the experts, and how often each is selected |
+| `ExpertGraphDisplay` | partial correlations of the experts' predictions (ggm) |
+| `TraceDisplay` | log marginal likelihood over the training steps |
 
-They need Matplotlib, the extra [plot].
+Matplotlib is required: the extra [plot].
 """
 
 from gpexperts.plot.calibration import CalibrationDisplay

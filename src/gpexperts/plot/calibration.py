@@ -1,4 +1,4 @@
-"""How often intervals of each level hold the truth."""
+"""Empirical coverage of the intervals over their nominal level."""
 
 from __future__ import annotations
 
@@ -6,32 +6,21 @@ from typing import Any, Self
 
 import numpy as np
 
-from gpexperts.evaluation import Width, share_inside
-from gpexperts.inspection import single_output
-from gpexperts.metrics import gaussian_width
+from gpexperts.inspection import calibration_curve, single_output
 from gpexperts.plot.base import ACCENT, Display
 
-__all__ = ["CalibrationDisplay", "calibration_curve"]
-
-
-def calibration_curve(
-    y: Any, mean: Any, std: Any, width: Width = gaussian_width
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return levels from 0.01 to 0.99, where there are intervals, and the share of targets inside each."""
-    levels = (np.arange(1, 100) / 100).tolist()
-    shares = {level: share_inside(y, mean, std, level, width) for level in levels}
-    known = {level: share for level, share in shares.items() if share is not None}
-    return np.array(list(known)), np.array(list(known.values()))
+__all__ = ["CalibrationDisplay"]
 
 
 class CalibrationDisplay(Display):
-    """The share of targets inside their interval over the level of the interval; honest is the diagonal.
+    """Share of targets inside their interval, over the nominal level; the diagonal is perfect calibration.
 
     Parameters
     ----------
     levels, shares : ndarray of shape (k,)
+        Nominal and empirical coverage.
     n : int
-        Rows the shares come from, for the band that chance alone explains.
+        Number of targets; it determines the band of the sampling error.
     """
 
     def __init__(self, levels: np.ndarray, shares: np.ndarray, n: int) -> None:
@@ -42,23 +31,23 @@ class CalibrationDisplay(Display):
         """Predict X and compare with y."""
         single_output(estimator, "CalibrationDisplay")
         mean, std = estimator.predict(X, return_std=True)
-        return cls(*calibration_curve(y, mean, std, estimator._width), len(y)).plot(ax)
+        return cls(*calibration_curve(y, mean, std, estimator.interval_width), len(y)).plot(ax)
 
     @classmethod
     def from_predictions(cls, y: Any, mean: Any, std: Any, *, ax: Any = None) -> Self:
-        """Compare given predictions with y."""
+        """Compare predictions with y."""
         return cls(*calibration_curve(y, mean, std), len(y)).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
-        ax = self._take(ax)
-        chance = 2 * np.sqrt(self.levels * (1 - self.levels) / self.n)
+        ax = self._axis(ax)
+        error = 2 * np.sqrt(self.levels * (1 - self.levels) / self.n)
         ax.fill_between(
-            self.levels, self.levels - chance, self.levels + chance,
-            color="0.85", lw=0, label=f"chance, {self.n} rows",
+            self.levels, self.levels - error, self.levels + error,
+            color="0.85", lw=0, label=f"± 2 standard errors, {self.n} rows",
         )  # fmt: skip
-        ax.plot([0, 1], [0, 1], color="0.3", lw=0.8, ls="--", label="honest")
-        ax.plot(self.levels, self.shares, color=ACCENT, lw=1.6, label="this model")
-        ax.set(xlim=(0, 1), ylim=(0, 1), xlabel="level of the interval", ylabel="share inside")
+        ax.plot([0, 1], [0, 1], color="0.3", lw=0.8, ls="--", label="perfect calibration")
+        ax.plot(self.levels, self.shares, color=ACCENT, lw=1.6, label="model")
+        ax.set(xlim=(0, 1), ylim=(0, 1), xlabel="nominal coverage", ylabel="empirical coverage")
         ax.set_aspect("equal")
         ax.legend(frameon=False)
         return self

@@ -1,4 +1,4 @@
-"""Predicted against observed, with intervals."""
+"""Predictions over observations, with intervals."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ __all__ = ["PredictedObservedDisplay"]
 
 
 class PredictedObservedDisplay(Display):
-    """What was predicted over what was observed; rows outside their interval stand out.
+    """Predictions over observations; rows outside their interval are highlighted.
 
     Parameters
     ----------
     y, mean, std : ndarray of shape (n,)
     level : float
-        Probability of the intervals.
+        Nominal coverage of the intervals.
     width : float, optional
-        Half their width in standard deviations; that of a Gaussian if not given.
+        Half width of the intervals in units of std; the Gaussian one by default.
     max_rows : int
-        At most this many rows are drawn, evenly spread over the given ones.
+        At most this many rows are drawn, evenly spaced.
     """
 
     def __init__(
@@ -42,18 +42,18 @@ class PredictedObservedDisplay(Display):
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Any, *, level: float = 0.95, ax: Any = None) -> Self:
-        """Predict X and draw against y."""
+        """Predict X and draw over y."""
         single_output(estimator, "PredictedObservedDisplay")
         mean, std = estimator.predict(X, return_std=True)
-        return cls(np.asarray(y), mean, std, level=level, width=estimator._width(level)).plot(ax)
+        return cls(np.asarray(y), mean, std, level=level, width=estimator.interval_width(level)).plot(ax)
 
     @classmethod
     def from_predictions(cls, y: Any, mean: Any, std: Any, *, level: float = 0.95, ax: Any = None) -> Self:
-        """Draw given predictions."""
+        """Draw predictions over y."""
         return cls(np.asarray(y), np.asarray(mean), np.asarray(std), level=level).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
-        ax = self._take(ax)
+        ax = self._axis(ax)
         rows = np.linspace(0, len(self.y) - 1, min(len(self.y), self.max_rows)).astype(int)
         y, mean = self.y[rows], self.mean[rows]
         half = self.width * self.std[rows]

@@ -1,4 +1,4 @@
-"""Mean and interval over one input."""
+"""Mean and interval over a single input."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from gpexperts.inspection import feature_names, single_output, training_inputs
+from gpexperts.inspection import feature_names, input_ranges, single_output
 from gpexperts.metrics import gaussian_width
 from gpexperts.plot.base import ACCENT, Display
 
@@ -14,19 +14,19 @@ __all__ = ["PredictionDisplay1D"]
 
 
 class PredictionDisplay1D(Display):
-    """Predictions of a model of one input, with the band of an interval.
+    """Predictions of a model of one input, with an interval as a band.
 
     Parameters
     ----------
     x, mean, std : ndarray of shape (n,)
     level : float
-        Probability of the band.
+        Nominal coverage of the band.
     width : float, optional
-        Half its width in standard deviations; that of a Gaussian if not given.
+        Half width of the band in units of std; the Gaussian one by default.
     data : tuple of ndarray or None
-        (x, y) of rows to draw as points.
+        (x, y) of observations, drawn as points.
     name : str
-        Of the input.
+        Name of the input.
     """
 
     def __init__(
@@ -48,28 +48,27 @@ class PredictionDisplay1D(Display):
     def from_estimator(
         cls, estimator: Any, X: Any = None, y: Any = None, *, level: float = 0.95, ax: Any = None
     ) -> Self:
-        """Draw a model over the range of its training inputs and a tenth beyond, and the rows (X, y)."""
+        """Draw a model over the range of its training inputs plus 10 % on each side, and the rows (X, y)."""
         single_output(estimator, "PredictionDisplay1D")
         if estimator.n_features_in_ != 1:
             raise ValueError(
                 f"PredictionDisplay1D is for models of one input; this one has {estimator.n_features_in_}."
             )
-        inputs = training_inputs(estimator)[:, 0]
-        low, high = inputs.min(), inputs.max()
+        ((low, high),) = input_ranges(estimator)
         x = np.linspace(low - 0.1 * (high - low), high + 0.1 * (high - low), 400)
         grid: Any = x[:, None]
         if hasattr(estimator, "feature_names_in_") and hasattr(X, "columns"):
             grid = type(X)({X.columns[0]: x})
         mean, std = estimator.predict(grid, return_std=True)
         data = None if X is None or y is None else (np.asarray(X, dtype=float)[:, 0], np.asarray(y))
-        width, name = estimator._width(level), feature_names(estimator)[0]
+        width, name = estimator.interval_width(level), feature_names(estimator)[0]
         return cls(x, mean, std, level=level, width=width, data=data, name=name).plot(ax)
 
     @classmethod
     def from_predictions(
         cls, x: Any, mean: Any, std: Any, *, y: Any = None, level: float = 0.95, ax: Any = None
     ) -> Self:
-        """Draw given predictions at x (n,), and observations y (n,) there."""
+        """Draw predictions, and optionally observations y (n,), at x (n,)."""
         x = np.asarray(x, dtype=float).ravel()
         order = np.argsort(x)
         data = None if y is None else (x, np.asarray(y))
@@ -77,7 +76,7 @@ class PredictionDisplay1D(Display):
         return display.plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
-        ax = self._take(ax)
+        ax = self._axis(ax)
         half = self.width * self.std
         if self.data is not None:
             ax.plot(*self.data, ".", color="0.45", ms=3, zorder=1, label="observed")

@@ -1,11 +1,10 @@
-"""The log likelihood over the steps of training."""
+"""Log marginal likelihood over the training steps."""
 
 from __future__ import annotations
 
 from typing import Any, Self
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from gpexperts.inspection import stages
 from gpexperts.plot.base import ACCENT, Display
@@ -14,13 +13,13 @@ __all__ = ["TraceDisplay"]
 
 
 class TraceDisplay(Display):
-    """What training reached at each step.
+    """Log marginal likelihood at each training step.
 
     Parameters
     ----------
     values : list of ndarray
-        Log marginal likelihood of the steps of each stage. Stages train on different rows; a line does
-        not join them.
+        Log marginal likelihood of the steps of each stage. Stages train on different rows, so that their
+        lines are not connected.
     """
 
     def __init__(self, values: list[np.ndarray]) -> None:
@@ -29,17 +28,16 @@ class TraceDisplay(Display):
     @classmethod
     def from_estimator(cls, estimator: Any, *, ax: Any = None) -> Self:
         """Draw the trace of a fitted model."""
-        check_is_fitted(estimator)
         values = [[row.log_marginal_likelihood for row in stage] for stage in stages(estimator)]
         return cls.from_predictions(*values, ax=ax)
 
     @classmethod
     def from_predictions(cls, *values: Any, ax: Any = None) -> Self:
-        """Draw given values (n_steps,), one array for each stage."""
+        """Draw values (n_steps,), one array per stage."""
         return cls([np.asarray(v, dtype=float) for v in values]).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
-        ax = self._take(ax)
+        ax = self._axis(ax)
         begin = 0
         for value in self.values:
             ax.plot(begin + np.arange(len(value)), value, ".-", color=ACCENT, lw=1.4, ms=4)

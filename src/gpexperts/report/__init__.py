@@ -1,11 +1,11 @@
-"""The report: one page that opens offline and shows what a model does, query by query.
+"""The report: one offline HTML page that shows what a model has learned and explains its predictions.
 
 `content`
-    gathers what the page shows, as plain values;
+    collects the data of the page, as plain values;
 `sentences`
-    says the headline numbers in words;
+    writes the main results as sentences;
 `page`
-    puts them into the template, with style and script, into one file.
+    renders the template, with style and script, into one file.
 """
 
 from gpexperts.report.page import write_report

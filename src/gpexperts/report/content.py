@@ -1,4 +1,4 @@
-"""What the report shows, as plain values that JSON can hold."""
+"""The data of the report, as plain values for JSON."""
 
 from __future__ import annotations
 
@@ -7,62 +7,67 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpexperts import inspection
-from gpexperts.evaluation import score
-from gpexperts.plot.calibration import calibration_curve
-from gpexperts.plot.expert_map import map_of_experts, times_asked
+from gpexperts.metrics import score
 
-__all__ = ["Observed", "gather"]
+__all__ = ["Observed", "page_data"]
 
-_MOST_QUERIES = 120
-"""Queries that can be picked."""
-_MOST_POINTS = 1500
-"""Rows in the picture of predicted against observed."""
-_MOST_ROWS = 20_000
-"""Rows from which errors by expert and the experts' calls are counted."""
-_MOST_BARS = 20
+_MAX_QUERIES = 120
+"""Queries that the page explains."""
+_MAX_POINTS = 1500
+"""Rows in the plot of predictions over observations."""
+_MAX_ROWS = 20_000
+"""Rows for the errors by expert and for the number of queries per expert."""
+_MAX_BARS = 20
 _BINS = 8
 _LEVEL = 0.95
 
 
 class Observed(NamedTuple):
-    """Predictions for rows whose target is known."""
+    """Predictions for rows with a known target."""
 
     source: str
     X: np.ndarray
+    """(n, d)"""
     y: np.ndarray
+    """(n,)"""
     mean: np.ndarray
+    """(n,)"""
     std: np.ndarray
+    """(n,) for a new observation."""
     seconds: float
+    """Time of all predictions."""
 
 
-def gather(model: Any, observed: Observed | None, target: str) -> dict[str, Any]:
-    """Gather the page's data.
+def page_data(model: Any, observed: Observed | None, target: str) -> dict[str, Any]:
+    """Collect the data of the page.
 
     Parameters
     ----------
     model : DistributedGPRegressor
-        Fitted, of one target.
+        Fitted to one target.
     observed : Observed or None
-        Without it the page shows what the model has learned, and explains training rows.
+        Without it, the page describes the model and explains predictions for training rows.
     target : str
         Name of the target.
     """
     inspection.single_output(model, "The report")
-    X = inspection.training_inputs(model) if observed is None else observed.X
-    counted = _spread(len(X), _MOST_ROWS)
-    index = _quietly(model.select, X[counted])
+    training_inputs = inspection.training_inputs(model)
+    X = training_inputs if observed is None else observed.X
+    counted = _evenly_spaced(len(X), _MAX_ROWS)
+    with inspection.names_were_checked():
+        index = model.select(X[counted])
     table = getattr(model, "table_", None)
     data: dict[str, Any] = {
         "target": target,
         "features": inspection.feature_names(model),
         "level": _LEVEL,
-        "width": float(model._width(_LEVEL)),
-        "trained_on": {
-            "rows": len(inspection.training_targets(model)),
+        "width": float(model.interval_width(_LEVEL)),
+        "training": {
+            "rows": inspection.n_training_rows(model),
             "source": None if table is None else table.source,
         },
         "experts": _experts(model, index),
-        "relevance": _relevance(model),
+        "relevance": _relevance(model, training_inputs),
         "trace": [[row.log_marginal_likelihood for row in stage] for stage in inspection.stages(model)],
         "noise_std": inspection.noise_std(model),
         "kernel": str(model.kernel_),
@@ -77,118 +82,112 @@ def gather(model: Any, observed: Observed | None, target: str) -> dict[str, Any]
 
 def _experts(model: Any, index: np.ndarray) -> dict[str, Any]:
     return {
-        "place": map_of_experts(model).tolist(),
-        "size": model._experts.sizes.tolist(),
-        "asked": times_asked(index, model.n_experts_).tolist(),
+        "position": inspection.expert_positions(model).tolist(),
+        "size": model.model_.experts.sizes.tolist(),
+        "count": inspection.selection_counts(index, model.n_experts_).tolist(),
         "n_queries": len(index),
         "n_selected": int(index.shape[1]),
     }
 
 
-def _relevance(model: Any) -> list[dict[str, Any]]:
-    """Spread of each input in length scales: how many wiggles' worth of it the data hold."""
+def _relevance(model: Any, X: np.ndarray) -> list[dict[str, Any]]:
+    """Standard deviation of each input divided by its length scale, the largest first."""
     scales = inspection.length_scales(model)
-    spread = inspection.training_inputs(model).std(axis=0)
+    ratio = X.std(axis=0) / scales
     names = inspection.feature_names(model)
-    order = np.argsort(-spread / scales, kind="stable")[: 2 * _MOST_BARS]
     return [
-        {"name": names[k], "value": float(spread[k] / scales[k]), "length_scale": float(scales[k])}
-        for k in order
+        {"name": names[k], "value": float(ratio[k]), "length_scale": float(scales[k])}
+        for k in np.argsort(-ratio, kind="stable")[: 2 * _MAX_BARS]
     ]
 
 
 def _queries(model: Any, X: np.ndarray, y: np.ndarray | None) -> list[dict[str, Any]]:
-    """Rows that can be picked, each with its explanation: numbers as Python has them, not rounded."""
-    rows = _spread(len(X), _MOST_QUERIES)
-    told = _quietly(model.explain, X[rows])
-    width = float(model._width(_LEVEL))
+    """Explanations of some rows; the numbers are not rounded."""
+    rows = _evenly_spaced(len(X), _MAX_QUERIES)
+    with inspection.names_were_checked():
+        explained = model.explain(X[rows])
+    half = float(model.interval_width(_LEVEL)) * explained.std
     queries = []
     for q, row in enumerate(rows):
-        asked = told.experts[q] >= 0
+        selected = explained.experts[q] >= 0
         query = {
             "row": int(row),
             "inputs": X[row].tolist(),
             "observed": None if y is None else float(y[row]),
-            "mean": float(told.mean[q]),
-            "std": float(told.std[q]),
-            "lower": float(told.mean[q] - width * told.std[q]),
-            "upper": float(told.mean[q] + width * told.std[q]),
-            "experts": told.experts[q][asked].tolist(),
-            "said": told.said[q][asked].tolist(),
-            "said_std": told.said_std[q][asked].tolist(),
-            "weight": told.weight[q][asked].tolist(),
-            "prior_weight": float(told.prior_weight[q]),
-            "prior_mean": float(told.prior_mean),
+            "mean": float(explained.mean[q]),
+            "std": float(explained.std[q]),
+            "lower": float(explained.mean[q] - half[q]),
+            "upper": float(explained.mean[q] + half[q]),
+            "experts": explained.experts[q][selected].tolist(),
+            "expert_mean": explained.expert_mean[q][selected].tolist(),
+            "expert_std": explained.expert_std[q][selected].tolist(),
+            "weight": explained.weight[q][selected].tolist(),
+            "prior_weight": float(explained.prior_weight[q]),
+            "prior_mean": float(explained.prior_mean),
             "communication": None,
         }
-        if told.communication_said is not None and told.communication_weight is not None:
+        if explained.communication_mean is not None and explained.communication_weight is not None:
             query["communication"] = {
-                "said": float(told.communication_said[q]),
-                "weight": float(told.communication_weight[q]),
+                "mean": float(explained.communication_mean[q]),
+                "weight": float(explained.communication_weight[q]),
             }
         queries.append(query)
     return queries
 
 
-def _observed(model: Any, seen: Observed, counted: np.ndarray, index: np.ndarray) -> dict[str, Any]:
-    told = seen.y, seen.mean, seen.std
-    scores = score(*told, inspection.training_targets(model), seen.seconds, width=model._width)
-    levels, shares = calibration_curve(*told, model._width)
-    points = _spread(len(seen.y), _MOST_POINTS)
-    inside = np.abs(seen.y - seen.mean) <= model._width(_LEVEL) * seen.std
+def _observed(model: Any, observed: Observed, counted: np.ndarray, index: np.ndarray) -> dict[str, Any]:
+    y, mean, std = observed.y, observed.mean, observed.std
+    width = model.interval_width
+    scores = score(y, mean, std, inspection.training_targets(model), observed.seconds, width=width)
+    levels, shares = inspection.calibration_curve(y, mean, std, width)
+    points = _evenly_spaced(len(y), _MAX_POINTS)
+    error, inside = y - mean, np.abs(y - mean) <= width(_LEVEL) * std
     return {
-        "source": seen.source,
+        "source": observed.source,
         "scores": scores.as_dict(),
         "calibration": {"level": levels.tolist(), "share": shares.tolist()},
         "points": {
             "row": points.tolist(),
-            "y": seen.y[points].tolist(),
-            "mean": seen.mean[points].tolist(),
-            "std": seen.std[points].tolist(),
+            "y": y[points].tolist(),
+            "mean": mean[points].tolist(),
+            "std": std[points].tolist(),
         },
-        "by_input": [_by_input(seen, k, inside) for k in range(seen.X.shape[1])],
-        "by_expert": _by_expert(seen.y[counted] - seen.mean[counted], index[:, 0], inside[counted]),
+        "by_input": [_by_input(x, error, inside) for x in observed.X.T],
+        "by_expert": _by_expert(index[:, 0], error[counted], inside[counted]),
     }
 
 
-def _by_input(seen: Observed, k: int, inside: np.ndarray) -> list[dict[str, float]]:
-    """Errors in bins of input k that hold about equally many rows."""
-    x = seen.X[:, k]
+def _by_input(x: np.ndarray, error: np.ndarray, inside: np.ndarray) -> list[dict[str, float]]:
+    """Errors in bins of one input that have about equally many rows."""
     values = np.unique(x)
     if len(values) <= _BINS:
         edges = np.append(values, np.inf)
     else:
         edges = np.unique(np.quantile(x, np.linspace(0, 1, _BINS + 1)))
         edges[-1] = np.inf
-    place = np.searchsorted(edges, x, side="right") - 1
-    return [_bin(seen.y - seen.mean, inside, place == b, x) for b in range(len(edges) - 1)]
+    number = np.searchsorted(edges, x, side="right") - 1
+    return [_bin(x, error, inside, number == b) for b in range(len(edges) - 1)]
 
 
-def _bin(error: np.ndarray, inside: np.ndarray, here: np.ndarray, x: np.ndarray) -> dict[str, float]:
+def _by_expert(first: np.ndarray, error: np.ndarray, inside: np.ndarray) -> list[dict[str, float]]:
+    """Errors of the rows whose first selected expert is i; the largest sums of squares only."""
+    bars = [
+        {"expert": int(i), **_bin(first, error, inside, first == i)} for i in np.unique(first[first >= 0])
+    ]
+    bars.sort(key=lambda bar: -bar["n"] * bar["rmse"] ** 2)
+    return bars[:_MAX_BARS]
+
+
+def _bin(x: np.ndarray, error: np.ndarray, inside: np.ndarray, member: np.ndarray) -> dict[str, float]:
     return {
-        "low": float(x[here].min()),
-        "high": float(x[here].max()),
-        "n": int(here.sum()),
-        "rmse": float(np.sqrt(np.mean(error[here] ** 2))),
-        "inside": float(inside[here].mean()),
+        "low": float(x[member].min()),
+        "high": float(x[member].max()),
+        "n": int(member.sum()),
+        "rmse": float(np.sqrt(np.mean(error[member] ** 2))),
+        "inside": float(inside[member].mean()),
     }
 
 
-def _by_expert(error: np.ndarray, first: np.ndarray, inside: np.ndarray) -> list[dict[str, float]]:
-    """Errors of the rows that asked each expert first; those experts with the largest sum of squares."""
-    bars = []
-    for i in np.unique(first[first >= 0]):
-        bars.append({"expert": int(i), **_bin(error, inside, first == i, first)})
-    bars.sort(key=lambda bar: -bar["n"] * bar["rmse"] ** 2)
-    return bars[:_MOST_BARS]
-
-
-def _spread(n: int, most: int) -> np.ndarray:
-    """At most `most` of n rows, evenly spread, the first and the last among them."""
+def _evenly_spaced(n: int, most: int) -> np.ndarray:
+    """At most `most` of n row numbers, evenly spaced, with the first and the last."""
     return np.unique(np.linspace(0, n - 1, min(n, most)).round().astype(int))
-
-
-def _quietly(method: Any, X: np.ndarray) -> Any:
-    """Call with an array whose columns are the model's, which scikit-learn would warn of."""
-    with inspection.names_were_checked():
-        return method(X)

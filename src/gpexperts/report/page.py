@@ -1,4 +1,4 @@
-"""From a model and its data to one file that needs nothing else."""
+"""Writes the report of a model as one self-contained HTML file."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from gpexperts.exceptions import MissingExtraError
 from gpexperts.files import appearing
-from gpexperts.report.content import Observed, gather
+from gpexperts.report.content import Observed, page_data
 from gpexperts.report.sentences import headlines
 
 __all__ = ["render", "write_report"]
@@ -23,17 +23,17 @@ def write_report(
     Parameters
     ----------
     model : DistributedGPRegressor
-        Fitted, of one target.
+        Fitted to one target.
     path : str or path-like
-        The page; it appears whole or not at all.
+        The file to write. It is replaced only after the whole page has been written.
     observed : Observed, optional
-        Predictions for rows whose target is known.
+        Predictions for rows with a known target.
     target : str, optional
-        Name of the target, where the model does not know it.
+        Name of the target; by default that of the training table.
     """
     table = getattr(model, "table_", None)
     name = target or ("the target" if table is None else table.target)
-    page = render(gather(model, observed, name))
+    page = render(page_data(model, observed, name))
     with appearing(path) as part:
         part.write_text(page, encoding="utf-8")
     return len(page.encode())
@@ -56,7 +56,7 @@ def render(data: dict[str, Any]) -> str:
         version=__version__,
         style=_trusted((folder / "report.css").read_text(encoding="utf-8")),
         script=_trusted((folder / "report.js").read_text(encoding="utf-8")),
-        # A column may be called "</script>": no character of the data can end the element.
+        # A column may have the name "</script>", which must not end the element.
         json=_trusted(json.dumps(data, allow_nan=False, ensure_ascii=True).replace("<", "\\u003c")),
     )
 
@@ -64,4 +64,4 @@ def render(data: dict[str, Any]) -> str:
 def _trusted(text: str) -> Any:
     from markupsafe import Markup
 
-    return Markup(text)  # our own files, and JSON without a "<"
+    return Markup(text)  # files of this package, and JSON without "<"

@@ -1,5 +1,5 @@
 "use strict";
-// Draws the page's pictures and explains the picked query. Text is only ever set as text, never as markup.
+// Draws the figures and explains the selected query. Text is only ever set as text, never as markup.
 (() => {
   const data = JSON.parse(document.getElementById("data").textContent);
   const INK = "#1c2733", SOFT = "#9aa4b1", ACCENT = "#1f5fa8", SECOND = "#b8500f";
@@ -93,15 +93,15 @@
     });
   };
 
-  // ------------------------------------------------------------------------- the picked query
+  // ------------------------------------------------------------------------- the selected query
 
   const queryAtRow = new Map(data.queries.map((q, i) => [q.row, i]));
   const chooser = byId("query");
   data.queries.forEach((q, i) => {
-    const seen = q.observed === null ? "" : `, observed ${format(q.observed)}`;
-    chooser.append(element("option", { value: i }, `Row ${q.row + 1}: predicted ${format(q.mean)}${seen}`));
+    const observed = q.observed === null ? "" : `, observed ${format(q.observed)}`;
+    chooser.append(element("option", { value: i }, `Row ${q.row + 1}: predicted ${format(q.mean)}${observed}`));
   });
-  const pick = (i) => {
+  const select = (i) => {
     const n = data.queries.length;
     chooser.value = String(((i % n) + n) % n);
     explain(data.queries[Number(chooser.value)]);
@@ -109,14 +109,14 @@
   const cell = (tag, text, value) => element(tag, value === undefined ? {} : { "data-value": String(value) }, text);
   const contributions = (q) => {
     const rows = q.experts.map((e, k) => ({
-      who: `expert ${e}`, said: q.said[k], std: q.said_std[k], weight: q.weight[k], kind: "expert",
+      name: `expert ${e}`, mean: q.expert_mean[k], std: q.expert_std[k], weight: q.weight[k], kind: "expert",
     }));
-    if (q.communication) rows.push({ who: "communication expert", ...q.communication, kind: "communication" });
-    rows.push({ who: "prior mean", said: q.prior_mean, weight: q.prior_weight, kind: "prior" });
+    if (q.communication) rows.push({ name: "communication expert", ...q.communication, kind: "communication" });
+    rows.push({ name: "prior mean", mean: q.prior_mean, weight: q.prior_weight, kind: "prior" });
     return rows;
   };
   const explain = (q) => {
-    const rows = contributions(q), body = byId("who").tBodies[0], foot = byId("who").tFoot;
+    const rows = contributions(q), body = byId("contributions").tBodies[0], foot = byId("contributions").tFoot;
     const most = Math.max(...rows.map((r) => Math.abs(r.weight))) || 1;
     body.replaceChildren(...rows.map((r) => {
       const tr = element("tr", { class: r.kind });
@@ -125,40 +125,40 @@
       span.style.width = `${(100 * Math.abs(r.weight)) / most}%`;
       bar.append(span);
       tr.append(
-        cell("td", r.who), cell("td", format(r.said), r.said), cell("td", r.std === undefined ? "" : format(r.std, 3), r.std),
-        cell("td", format(r.weight, 3), r.weight), bar, cell("td", format(r.weight * r.said), r.weight * r.said),
+        cell("td", r.name), cell("td", format(r.mean), r.mean), cell("td", r.std === undefined ? "" : format(r.std, 3), r.std),
+        cell("td", format(r.weight, 3), r.weight), bar, cell("td", format(r.weight * r.mean), r.weight * r.mean),
       );
       return tr;
     }));
     const total = element("tr");
     const sum = rows.reduce((s, r) => s + r.weight, 0);
-    total.append(cell("th", "the answer"), cell("td", ""), cell("td", format(q.std, 3), q.std), cell("td", format(sum, 3), sum), cell("td", ""), cell("td", format(q.mean), q.mean));
+    total.append(cell("th", "prediction"), cell("td", ""), cell("td", format(q.std, 3), q.std), cell("td", format(sum, 3), sum), cell("td", ""), cell("td", format(q.mean), q.mean));
     total.lastChild.id = "total";
     foot.replaceChildren(total);
-    const answer = byId("answer");
-    answer.replaceChildren(
-      `For row ${q.row + 1} the model answers `, element("strong", { id: "mean", "data-value": String(q.mean) }, format(q.mean)),
-      `, between ${format(q.lower)} and ${format(q.upper)} with 95 % probability.`,
+    const sentence = byId("prediction");
+    sentence.replaceChildren(
+      `Row ${q.row + 1}: the prediction is `, element("strong", { id: "mean", "data-value": String(q.mean) }, format(q.mean)),
+      `, with a 95 % interval from ${format(q.lower)} to ${format(q.upper)}.`,
     );
     if (q.observed !== null) {
       const inside = q.observed >= q.lower && q.observed <= q.upper;
-      answer.append(` Observed was ${format(q.observed)}, ${inside ? "inside" : "outside"} that interval.`);
+      sentence.append(` The observation, ${format(q.observed)}, is ${inside ? "inside" : "outside"} the interval.`);
     }
     byId("inputs").replaceChildren(...data.features.map((name, k) => {
       const pair = element("div");
       pair.append(element("dt", {}, name), element("dd", { "data-value": String(q.inputs[k]) }, format(q.inputs[k], 5)));
       return pair;
     }));
-    drawLine(q, rows, most);
+    drawExperts(q, rows, most);
     drawMap(q);
-    document.querySelectorAll("#against .picked").forEach((dot) => dot.classList.remove("picked"));
-    document.querySelector(`#against [data-row="${q.row}"]`)?.classList.add("picked");
+    document.querySelectorAll("#predicted-observed .selected").forEach((dot) => dot.classList.remove("selected"));
+    document.querySelector(`#predicted-observed [data-row="${q.row}"]`)?.classList.add("selected");
   };
-  const drawLine = (q, rows, most) => {
-    const svg = byId("line"), width = 520, left = 118, step = 24, height = step * (rows.length + 1) + 40;
+  const drawExperts = (q, rows, most) => {
+    const svg = byId("experts-figure"), width = 520, left = 118, step = 24, height = step * (rows.length + 1) + 40;
     svg.replaceChildren();
     svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
-    const values = rows.flatMap((r) => [r.said - 2 * (r.std ?? 0), r.said + 2 * (r.std ?? 0)]);
+    const values = rows.flatMap((r) => [r.mean - 2 * (r.std ?? 0), r.mean + 2 * (r.std ?? 0)]);
     values.push(q.lower, q.upper, ...(q.observed === null ? [] : [q.observed]));
     const xs = extent(values);
     const x = (v) => left + ((v - xs[0]) / (xs[1] - xs[0])) * (width - left - 12);
@@ -174,11 +174,11 @@
     };
     rows.forEach((r, i) => {
       const opacity = 0.25 + 0.75 * (Math.abs(r.weight) / most);
-      const text = `${r.who} said ${format(r.said)}\nweight ${format(r.weight, 3)}`;
-      bar(14 + i * step, r.who, r.said, 2 * (r.std ?? 0), r.kind === "prior" ? SOFT : ACCENT, opacity, text);
+      const text = `${r.name}: mean ${format(r.mean)}\nweight ${format(r.weight, 3)}`;
+      bar(14 + i * step, r.name, r.mean, 2 * (r.std ?? 0), r.kind === "prior" ? SOFT : ACCENT, opacity, text);
     });
     const y = 14 + rows.length * step;
-    bar(y, "the answer", q.mean, (q.upper - q.lower) / 2, SECOND, 1, `answer ${format(q.mean)} ± ${format(q.std, 3)}`);
+    bar(y, "prediction", q.mean, (q.upper - q.lower) / 2, SECOND, 1, `prediction ${format(q.mean)} ± ${format(q.std, 3)}`);
     draw(svg, "line", { x1: x(q.mean), x2: x(q.mean), y1: 4, y2: y, stroke: SECOND, "stroke-dasharray": "2 4" });
     if (q.observed !== null) {
       const cx = x(q.observed);
@@ -186,86 +186,86 @@
     }
   };
   const drawMap = (q) => {
-    const { place, size, asked, n_queries } = data.experts;
+    const { position, size, count, n_queries } = data.experts;
     const { svg, x, y } = frame("map", {
-      xs: extent(place.map((p) => p[0]), 0.12), ys: extent(place.map((p) => p[1]), 0.12),
-      xlabel: "first direction", ylabel: "second direction",
+      xs: extent(position.map((p) => p[0]), 0.12), ys: extent(position.map((p) => p[1]), 0.12),
+      xlabel: "first principal axis", ylabel: "second principal axis",
     });
-    const largest = Math.max(...size), busiest = Math.max(...asked, 1);
-    const radius = Math.max(4, Math.min(22, 130 / Math.sqrt(place.length)));
-    const now = new Set(q.experts);
-    const order = place.map((_, i) => i).sort((a, b) => now.has(a) - now.has(b));
+    const largest = Math.max(...size), largestCount = Math.max(...count, 1);
+    const radius = Math.max(4, Math.min(22, 130 / Math.sqrt(position.length)));
+    const current = new Set(q.experts);
+    const order = position.map((_, i) => i).sort((a, b) => current.has(a) - current.has(b));
     for (const i of order) {
       const r = radius * Math.sqrt(size[i] / largest);
       const dot = draw(svg, "circle", {
-        cx: x(place[i][0]), cy: y(place[i][1]), r, fill: ACCENT, "fill-opacity": 0.12 + 0.7 * (asked[i] / busiest),
-        stroke: "white", class: now.has(i) ? "picked" : "",
+        cx: x(position[i][0]), cy: y(position[i][1]), r, fill: ACCENT, "fill-opacity": 0.12 + 0.7 * (count[i] / largestCount),
+        stroke: "white", class: current.has(i) ? "selected" : "",
       });
-      hint(dot, `expert ${i}\n${size[i].toLocaleString("en")} rows\nasked by ${percent(asked[i] / n_queries)} of the queries`);
-      if (place.length <= 40) {
-        const label = draw(svg, "text", { x: x(place[i][0]), y: y(place[i][1]) + 4, "text-anchor": "middle", "pointer-events": "none" }, i);
-        label.style.fill = asked[i] / busiest > 0.55 ? "white" : INK;
+      hint(dot, `expert ${i}\n${size[i].toLocaleString("en")} rows\nselected for ${percent(count[i] / n_queries)} of the queries`);
+      if (position.length <= 40) {
+        const label = draw(svg, "text", { x: x(position[i][0]), y: y(position[i][1]) + 4, "text-anchor": "middle", "pointer-events": "none" }, i);
+        label.style.fill = count[i] / largestCount > 0.55 ? "white" : INK;
       }
     }
   };
-  chooser.addEventListener("change", () => pick(Number(chooser.value)));
-  byId("previous").addEventListener("click", () => pick(Number(chooser.value) - 1));
-  byId("next").addEventListener("click", () => pick(Number(chooser.value) + 1));
+  chooser.addEventListener("change", () => select(Number(chooser.value)));
+  byId("previous").addEventListener("click", () => select(Number(chooser.value) - 1));
+  byId("next").addEventListener("click", () => select(Number(chooser.value) + 1));
   document.addEventListener("keydown", (event) => {
     if (event.target.tagName === "SELECT" || event.altKey || event.ctrlKey || event.metaKey) return;
-    if (event.key === "ArrowLeft") pick(Number(chooser.value) - 1);
-    if (event.key === "ArrowRight") pick(Number(chooser.value) + 1);
+    if (event.key === "ArrowLeft") select(Number(chooser.value) - 1);
+    if (event.key === "ArrowRight") select(Number(chooser.value) + 1);
   });
 
-  // ------------------------------------------------------------------- against what was observed
+  // ------------------------------------------------------------------- compared with the observations
 
-  const drawAgainst = ({ points }) => {
+  const drawPredictedObserved = ({ points }) => {
     const half = points.std.map((s) => data.width * s);
     const both = extent([...points.y, ...points.mean]);
-    const { svg, x, y } = frame("against", { xs: both, ys: both, height: 420, xlabel: `observed ${data.target}`, ylabel: "predicted" });
+    const { svg, x, y } = frame("predicted-observed", { xs: both, ys: both, height: 420, xlabel: `observed ${data.target}`, ylabel: "predicted" });
     draw(svg, "line", { x1: x(both[0]), y1: y(both[0]), x2: x(both[1]), y2: y(both[1]), stroke: INK, "stroke-dasharray": "4 4", "stroke-opacity": 0.5 });
     const faint = Math.max(0.05, Math.min(0.3, 60 / points.y.length));
-    points.y.forEach((seen, i) => {
-      const inside = Math.abs(seen - points.mean[i]) <= half[i], colour = inside ? ACCENT : SECOND;
+    points.y.forEach((observed, i) => {
+      const inside = Math.abs(observed - points.mean[i]) <= half[i], colour = inside ? ACCENT : SECOND;
       const clip = (v) => Math.max(both[0], Math.min(both[1], v));
-      draw(svg, "line", { x1: x(seen), x2: x(seen), y1: y(clip(points.mean[i] - half[i])), y2: y(clip(points.mean[i] + half[i])), stroke: colour, "stroke-opacity": faint });
+      draw(svg, "line", { x1: x(observed), x2: x(observed), y1: y(clip(points.mean[i] - half[i])), y2: y(clip(points.mean[i] + half[i])), stroke: colour, "stroke-opacity": faint });
       const query = queryAtRow.get(points.row[i]);
-      const dot = draw(svg, "circle", { cx: x(seen), cy: y(points.mean[i]), r: query === undefined ? 2 : 4, fill: colour, "fill-opacity": 0.65 });
-      hint(dot, `row ${points.row[i] + 1}\nobserved ${format(seen)}\npredicted ${format(points.mean[i])} ± ${format(points.std[i], 3)}`);
+      const dot = draw(svg, "circle", { cx: x(observed), cy: y(points.mean[i]), r: query === undefined ? 2 : 4, fill: colour, "fill-opacity": 0.65 });
+      hint(dot, `row ${points.row[i] + 1}\nobserved ${format(observed)}\npredicted ${format(points.mean[i])} ± ${format(points.std[i], 3)}`);
       if (query !== undefined) {
-        dot.classList.add("pickable");
+        dot.classList.add("selectable");
         dot.dataset.row = points.row[i];
         dot.setAttribute("stroke", colour);
-        dot.addEventListener("click", () => { pick(query); byId("pick").scrollIntoView({ block: "start" }); });
+        dot.addEventListener("click", () => { select(query); byId("explain").scrollIntoView({ block: "start" }); });
       }
     });
   };
   const drawCalibration = ({ calibration, scores }) => {
-    const { svg, x, y } = frame("calibration", { xs: [0, 1], ys: [0, 1], height: 420, xlabel: "level of the interval", ylabel: "share inside" });
-    const { level, share } = calibration, chance = level.map((p) => 2 * Math.sqrt((p * (1 - p)) / scores.n));
+    const { svg, x, y } = frame("calibration", { xs: [0, 1], ys: [0, 1], height: 420, xlabel: "nominal coverage", ylabel: "empirical coverage" });
+    const { level, share } = calibration, error = level.map((p) => 2 * Math.sqrt((p * (1 - p)) / scores.n));
     const clip = (v) => Math.max(0, Math.min(1, v));
-    const band = [...level.map((p, i) => [x(p), y(clip(p + chance[i]))]), ...level.map((p, i) => [x(p), y(clip(p - chance[i]))]).reverse()];
+    const band = [...level.map((p, i) => [x(p), y(clip(p + error[i]))]), ...level.map((p, i) => [x(p), y(clip(p - error[i]))]).reverse()];
     draw(svg, "path", { d: `${path(band)}Z`, fill: "#e3e6ea" });
     draw(svg, "line", { x1: x(0), y1: y(0), x2: x(1), y2: y(1), stroke: INK, "stroke-dasharray": "4 4", "stroke-opacity": 0.5 });
     draw(svg, "path", { d: path(level.map((p, i) => [x(p), y(share[i])])), fill: "none", stroke: ACCENT, "stroke-width": 2.2 });
     level.forEach((p, i) => {
       const dot = draw(svg, "circle", { cx: x(p), cy: y(share[i]), r: 6, fill: "transparent" });
-      hint(dot, `${percent(share[i])} inside their ${(100 * p).toFixed(0)} % interval`);
+      hint(dot, `${percent(share[i])} inside the ${(100 * p).toFixed(0)} % interval`);
     });
   };
-  const drawErrors = (seen) => {
+  const drawErrors = ({ by_input, by_expert }) => {
     const input = byId("input");
     data.features.forEach((name, k) => input.append(element("option", { value: k }, name)));
-    const text = (bin) => `${bin.n.toLocaleString("en")} rows\ntypical error ${format(bin.rmse, 3)}\n${percent(bin.inside)} inside their 95 % interval`;
-    const show = () => bars("by-input", seen.by_input[Number(input.value)].map((bin) => ({
+    const text = (bin) => `${bin.n.toLocaleString("en")} rows\nRMSE ${format(bin.rmse, 3)}\n${percent(bin.inside)} inside the 95 % interval`;
+    const show = () => bars("by-input", by_input[Number(input.value)].map((bin) => ({
       label: bin.low === bin.high ? format(bin.low, 3) : `${format(bin.low, 3)} to ${format(bin.high, 3)}`, value: bin.rmse, text: text(bin),
     })), "");
     input.addEventListener("change", show);
     show();
-    bars("by-expert", seen.by_expert.map((bin) => ({ label: `expert ${bin.expert} (${bin.n})`, value: bin.rmse, text: text(bin) })), "");
+    bars("by-expert", by_expert.map((bin) => ({ label: `expert ${bin.expert} (${bin.n})`, value: bin.rmse, text: text(bin) })), "");
   };
 
-  // ------------------------------------------------------------------------------ what was learned
+  // ------------------------------------------------------------------------------ the model
 
   bars("relevance", data.relevance.map((r) => ({ label: r.name, value: r.value, text: `${r.name}\nlength scale ${format(r.length_scale)}` })), "");
   const drawTrace = () => {
@@ -281,9 +281,9 @@
   };
   drawTrace();
   if (data.observed) {
-    drawAgainst(data.observed);
+    drawPredictedObserved(data.observed);
     drawCalibration(data.observed);
     drawErrors(data.observed);
   }
-  pick(0);
+  select(0);
 })();

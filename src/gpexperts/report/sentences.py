@@ -1,4 +1,4 @@
-"""The headline numbers in words."""
+"""The main results as sentences."""
 
 from __future__ import annotations
 
@@ -10,50 +10,53 @@ __all__ = ["headlines"]
 
 
 def headlines(data: dict[str, Any]) -> list[str]:
-    """Return the sentences the page begins with."""
-    trained, experts = data["trained_on"], data["experts"]
-    source = f" of {trained['source']}" if trained["source"] else ""
+    """Return the first sentences of the page."""
+    model = _model(data)
+    observed = data["observed"]
+    if observed is None:
+        return [
+            model,
+            "No test data were given. This page describes the model and explains predictions for training "
+            "rows; it does not measure the accuracy on new rows.",
+        ]
+    return [model, _accuracy(data["target"], observed), _coverage(observed["scores"])]
+
+
+def _model(data: dict[str, Any]) -> str:
+    training, experts = data["training"], data["experts"]
+    source = f" of {training['source']}" if training["source"] else ""
+    begin = f"The model predicts {data['target']}. It was fitted to {training['rows']:,} rows{source}"
     M, K = len(experts["size"]), experts["n_selected"]
     if M == 1:
-        how = "A single expert holds them all: this is the exact Gaussian process."
-    else:
-        low, high = min(experts["size"]), max(experts["size"])
-        sizes = f"{low:,} rows each" if low == high else f"{low:,} to {high:,} rows each"
-        asked = "all" if K == M else f"{K}"
-        if sum(experts["asked"]) < K * experts["n_queries"]:
-            asked = f"at most {K}"
-        how = f"{M:,} experts share them, {sizes}; a query asks {asked} of them."
-    learned = f"The model learned {data['target']} from {trained['rows']:,} rows{source}. {how}"
-    seen = data["observed"]
-    if seen is None:
-        return [
-            learned,
-            "No table was given to compare with, so that this page shows what was learned and explains "
-            "training rows; how well the model predicts new ones it cannot tell.",
-        ]
-    return [learned, _errors(data["target"], seen), _honesty(seen["scores"])]
+        return f"{begin} with a single expert, which is the exact Gaussian process."
+    low, high = min(experts["size"]), max(experts["size"])
+    sizes = f"{low:,} rows each" if low == high else f"{low:,} to {high:,} rows each"
+    selected = f"all {K:,}" if K == M else f"{K:,}"
+    if sum(experts["count"]) < K * experts["n_queries"]:
+        selected = f"at most {K:,}"
+    return f"{begin} by {M:,} experts of {sizes}. A prediction uses {selected} of them."
 
 
-def _errors(target: str, seen: dict[str, Any]) -> str:
-    scores = seen["scores"]
-    rows = f"the {scores['n']:,} rows of {seen['source']}"
-    typical = f"a typical error is {scores['rmse']:.3g}"
+def _accuracy(target: str, observed: dict[str, Any]) -> str:
+    scores = observed["scores"]
+    rows = f"On the {scores['n']:,} rows of {observed['source']}"
+    rmse = f"the RMSE is {scores['rmse']:.3g}"
     if scores["smse"] is None:
-        return f"On {rows}, which all have the same {target}, {typical}."
+        return f"{rows}, which all have the same {target}, {rmse}."
     if scores["smse"] >= 1:
-        return f"On {rows} it does no better than always answering their mean; {typical}."
+        return f"{rows} it is no better than predicting their mean; {rmse}."
     explained = 100 * (1 - scores["smse"])
     digits = 1 if explained < 99 else 2
-    return f"On {rows} it explains {explained:.{digits}f} % of the variance of {target}; {typical}."
+    return f"{rows} it explains {explained:.{digits}f} % of the variance of {target}; {rmse}."
 
 
-def _honesty(scores: dict[str, Any]) -> str:
+def _coverage(scores: dict[str, Any]) -> str:
     share, n = scores["coverage"]["0.95"], scores["n"]
-    chance = 2 * np.sqrt(0.95 * 0.05 / n)
-    if share < 0.95 - chance:
-        verdict = "too few: it is surer of itself than it should be"
-    elif share > 0.95 + chance:
-        verdict = "more than promised: it is more cautious than it need be"
+    error = 2 * np.sqrt(0.95 * 0.05 / n)
+    if share < 0.95 - error:
+        verdict = "less than nominal: the model is overconfident"
+    elif share > 0.95 + error:
+        verdict = "more than nominal: the model is underconfident"
     else:
-        verdict = "as many as an honest model's would, chance allowed for"
-    return f"Its 95 % intervals hold {100 * share:.1f} % of what was observed: {verdict}."
+        verdict = "as nominal, up to two standard errors"
+    return f"The 95 % intervals cover {100 * share:.1f} % of the observations: {verdict}."

@@ -1,16 +1,15 @@
-"""Selection: which experts a query asks, best first.
+"""Selection: which experts a query uses, best first.
 
-| name | the experts asked | depends on the query |
+| name | selected experts | depends on the query |
 | --- | --- | --- |
-| ``"rows"`` | those who own the nearest rows, in the metric the kernel has learned | yes |
+| ``"nearest_rows"`` | those with the nearest training rows in the kernel's metric | yes |
 | ``"knn"`` | those with the nearest centroids | yes |
-| ``"dnn"`` | those a neural network finds most probable | yes |
-| a classifier | those it finds most probable | yes |
-| ``"ggm"`` | those that interact most with the others | no |
+| ``"dnn"`` | the most probable under a neural network | yes |
+| a classifier | the most probable under it | yes |
+| ``"ggm"`` | those with the largest partial correlations to others | no |
 | ``"all"`` | all | no |
 
-``"auto"`` is ``"rows"``. To add a selector, subclass :class:`Selector`; see
-docs/extending.md.
+``"auto"`` means ``"nearest_rows"``. To add a selector, subclass :class:`Selector`; see docs/extending.md.
 """
 
 from gpexperts.selection.all import AllSelector
@@ -25,7 +24,7 @@ SELECTORS: dict[str, type[Selector]] = {
     "ggm": GGMSelector,
     "knn": KNNSelector,
     "dnn": DNNSelector,
-    "rows": NearestRowsSelector,
+    "nearest_rows": NearestRowsSelector,
 }
 
 __all__ = [

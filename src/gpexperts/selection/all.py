@@ -1,4 +1,4 @@
-"""No selection: every query asks every expert."""
+"""No selection: every query uses every expert."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ __all__ = ["AllSelector"]
 
 
 class AllSelector(Selector):
-    """Ask all experts, in the order of their numbers."""
+    """Select all experts, in the order of their numbers."""
 
-    varies = False
+    varies_by_query = False
 
     def fit(self, experts: ExpertsView) -> AllSelector:
         self.n_experts_ = experts.n_experts
@@ -21,7 +21,7 @@ class AllSelector(Selector):
     def select(self, X: np.ndarray, n_selected: int) -> np.ndarray:
         if n_selected != self.n_experts_:
             raise ValueError(
-                f"selection='all' asks all {self.n_experts_} experts, but n_selected resolves to "
+                f"selection='all' uses all {self.n_experts_} experts, but n_selected resolves to "
                 f"{n_selected}. Leave n_selected='auto', or choose a selection such as 'knn'."
             )
         return np.tile(np.arange(self.n_experts_), (len(X), 1))

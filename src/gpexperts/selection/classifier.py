@@ -1,4 +1,4 @@
-"""dnn and other classifiers: learn which expert a row belongs to, ask the most probable ones."""
+"""dnn and other classifiers: predict the expert of a query, and select the most probable ones."""
 
 from __future__ import annotations
 
@@ -12,25 +12,24 @@ from sklearn.exceptions import ConvergenceWarning
 
 from gpexperts.engines.threads import blas_threads
 from gpexperts.selection.base import ExpertsView, Selector, row_chunks
-from gpexperts.selection.network import Summed, trained_network
 
 __all__ = ["ClassifierSelector", "DNNSelector"]
 
 
 class ClassifierSelector(Selector):
-    """Ask the K experts to which a classifier gives the largest probability.
+    """Select the K experts with the largest probability under a classifier.
 
     Parameters
     ----------
     estimator : scikit-learn classifier
-        Anything with `fit` and `predict_proba`; it is cloned, and fitted on (x, expert of x).
+        Any classifier with `fit` and `predict_proba`; a clone is fitted to (x, expert of x).
     max_rows : int
-        At most this many training rows, drawn at random, are shown to the classifier.
+        Largest number of training rows for the classifier; a random sample of more.
 
     Notes
     -----
-    Experts with the same probability (many get 0 from a forest, say) are ranked by the distance of
-    their centroids, so that the answer does not depend on how experts are numbered.
+    Experts with the same probability (a forest gives 0 to many) are ranked by the distance to their
+    centroids, so that the selection does not depend on the numbering of the experts.
     """
 
     def __init__(self, estimator: Any, max_rows: int = 100_000) -> None:
@@ -70,15 +69,14 @@ class ClassifierSelector(Selector):
 
 
 class DNNSelector(ClassifierSelector):
-    """The paper's neural network: one hidden layer, trained on (x, expert of x) by Adam.
+    """The paper's neural network: one hidden layer, fitted to (x, expert of x) by Adam.
 
     Parameters
     ----------
     hidden_units : int or tuple of int
-        Units of the hidden layer, or of each of several.
+        Units of the hidden layer, or of each hidden layer.
     output : {"softmax", "sigmoid"}
-        Softmax with the cross-entropy of one expert per row, or one sigmoid per expert with binary
-        cross-entropy.
+        Softmax with cross-entropy, or one sigmoid per expert with binary cross-entropy.
     batch_size : int or "auto"
         Rows per step of Adam; ``"auto"`` is min(200, n).
     max_iter : int
@@ -86,13 +84,7 @@ class DNNSelector(ClassifierSelector):
     learning_rate : float
         Initial step of Adam.
     max_rows : int
-        At most this many training rows, drawn at random, are shown to the network.
-
-    Notes
-    -----
-    Where rows may not be pooled (``share_inputs=False``), the gradients of all blocks are summed for each
-    step. Such steps are dear, so that L-BFGS takes the place of Adam: `batch_size` and `learning_rate` then
-    mean nothing, and `max_iter` is its steps.
+        Largest number of training rows for the network; a random sample of more.
     """
 
     def __init__(
@@ -114,26 +106,11 @@ class DNNSelector(ClassifierSelector):
     def fit(self, experts: ExpertsView) -> DNNSelector:
         if self.output not in ("softmax", "sigmoid"):
             raise ValueError(f"Unknown output {self.output!r} of DNNSelector; known are softmax, sigmoid.")
-        if experts.summed is not None:
-            return self._fit_where_rows_are(experts, experts.summed)
         super().fit(experts)
         return self
 
-    def _fit_where_rows_are(self, experts: ExpertsView, summed: Summed) -> DNNSelector:
-        self.centroids_, self.classes_ = experts.centroids, np.arange(experts.n_experts)
-        hidden = np.atleast_1d(self.hidden_units).tolist()
-        self.classifier_ = trained_network(
-            summed,
-            (experts.X.shape[1], *hidden, experts.n_experts),
-            self.output,
-            max_rows=self.max_rows,
-            max_iter=self.max_iter,
-            random_state=experts.random_state,
-        )
-        return self
-
     def _new_classifier(self, n_rows: int) -> Any:
-        from sklearn.neural_network import MLPClassifier  # late: it takes as long as all the rest
+        from sklearn.neural_network import MLPClassifier  # late: this import is slow
 
         return MLPClassifier(
             hidden_layer_sizes=np.atleast_1d(self.hidden_units).tolist(),
@@ -148,9 +125,9 @@ class DNNSelector(ClassifierSelector):
         # A multi-label target makes MLPClassifier use one sigmoid per class and binary cross-entropy.
         target = labels if self.output == "softmax" else labels[:, None] == self.classes_
         with blas_threads(1), warnings.catch_warnings():
-            # The ranking settles long before the loss does; `max_iter` is the limit we chose.
+            # The ranking converges long before the loss, so reaching `max_iter` is expected.
             warnings.filterwarnings("ignore", category=ConvergenceWarning)
-            # scikit-learn takes Ctrl-C for "that is enough training" and only warns.
+            # On Ctrl-C scikit-learn stops training and only warns.
             warnings.filterwarnings("error", message="Training interrupted by user", category=UserWarning)
             try:
                 self.classifier_.fit(X, target)
@@ -167,7 +144,7 @@ def _sample(experts: ExpertsView, max_rows: int) -> tuple[np.ndarray, np.ndarray
 
 
 def _set_random_state(estimator: Any, random_state: np.random.RandomState) -> None:
-    """Give every random part of the classifier a seed, unless its owner chose one."""
+    """Set every `random_state` of the classifier, nested ones too, that the user left None."""
     params = estimator.get_params(deep=True)
     seeds = {
         name: random_state.randint(np.iinfo(np.int32).max)

@@ -1,4 +1,4 @@
-"""ggm: the experts that interact most with the others, one fixed set for all queries."""
+"""ggm: the experts with the largest partial correlations to others, the same for all queries."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ class GGMSelector(Selector):
     penalty : float
         λ; the penalty includes Ω's diagonal, as the paper writes it.
     inputs : ndarray of shape (k, d) or None
-        Where the predictions are compared, in the user's units. The paper takes the test inputs; a
-        predictor whose answer depends on the rest of the batch is a trap, so that the default is a
-        sample of the training inputs.
+        Where the predictions are compared, in the units of the training inputs. None means a sample of the
+        training inputs. The paper uses the test inputs, but then a prediction depends on the other queries
+        of its batch.
     sample_size : int
         Rows of that sample.
     max_iter : int
-        Sweeps of the graphical lasso.
+        Iterations of the graphical lasso.
 
     Attributes
     ----------
@@ -42,7 +42,7 @@ class GGMSelector(Selector):
     importance_ : ndarray of shape (M,)
     """
 
-    varies = False
+    varies_by_query = False
 
     def __init__(
         self,
@@ -73,18 +73,18 @@ class GGMSelector(Selector):
         return self
 
     def select(self, X: np.ndarray, n_selected: int) -> np.ndarray:
-        # Two experts are always equally important: their number decides, not the last bit of Ω.
+        # Ties are common (with M = 2 always), so importances are rounded and the expert's number decides.
         share = self.importance_ / max(self.importance_.max(), np.finfo(float).tiny)
         ranking = np.argsort(-np.round(share, 9), kind="stable")[:n_selected]
         return np.tile(ranking, (len(X), 1))
 
     def default_n_selected(self, n_experts: int) -> int:
-        """Half of the experts: a fixed set must cover all the queries there may be."""
+        """Half of the experts: one set must cover all queries."""
         return -(-n_experts // 2)
 
 
 def _correlation(means: np.ndarray) -> np.ndarray:
-    """Correlations of the columns of `means` (k, M); a constant column correlates with nothing."""
+    """Correlations of the columns of `means` (k, M); a constant column has correlation 0 with all others."""
     deviation = means - means.mean(axis=0)
     scale = np.sqrt(np.einsum("km,km->m", deviation, deviation))
     deviation /= np.where(scale > 0, scale, 1.0)
@@ -94,16 +94,16 @@ def _correlation(means: np.ndarray) -> np.ndarray:
 
 
 def _sparse_precision(S: np.ndarray, penalty: float, max_iter: int) -> np.ndarray:
-    from sklearn.covariance import graphical_lasso  # late: it takes as long as all the rest
+    from sklearn.covariance import graphical_lasso  # late: this import is slow
 
     if len(S) == 1:
         return np.array([[1.0 / (1.0 + penalty)]])
-    # scikit-learn leaves the diagonal unpenalised; with S + λI its objective is the paper's, and a
-    # nearly singular S (experts that agree) becomes well conditioned.
+    # scikit-learn does not penalise the diagonal. With S + λI its objective is the paper's, and a nearly
+    # singular S (experts that agree) becomes well conditioned.
     penalised = S + penalty * np.eye(len(S))
     with blas_threads(1), warnings.catch_warnings():
-        # Importances only rank: the last digits of Ω do not matter. The inner problems need theirs,
-        # though: solved roughly, they make the outer one wander or leave the positive definite matrices.
+        # Ω is only used to rank, so it need not converge fully. The inner problems need a small tolerance:
+        # with a large one the outer iteration diverges or Ω is not positive definite.
         warnings.filterwarnings("ignore", category=ConvergenceWarning)
         for shrinkage in (0.0, 0.01, 0.1, 0.5):
             shrunk = (1.0 - shrinkage) * penalised + shrinkage * np.eye(len(S))

@@ -14,23 +14,23 @@ __all__ = ["KNNSelector"]
 
 _POWERS = {"euclidean": 2.0, "manhattan": 1.0, "kernel": 2.0}
 _FAR = 1e20
-"""In units of the distance between experts: seen from further away all of them are equally far."""
+"""Largest coordinate, in units of the largest centroid; beyond it all experts are equally far."""
 MAX_POWER = 15.0
-"""Larger powers of such distances overflow, and those of small ones vanish."""
+"""Larger powers of distances overflow or underflow."""
 METRICS = ("euclidean", "manhattan", "minkowski", "hamming", "kernel")
 
 
 class KNNSelector(Selector):
-    """Ask the K experts with the nearest centroids.
+    """Select the K experts with the nearest centroids.
 
     Parameters
     ----------
     metric : {"euclidean", "manhattan", "minkowski", "hamming", "kernel"}
-        ``"euclidean"`` is the paper's. ``"kernel"`` divides each input by its learned length scale first:
-        inputs that do not matter then do not count (on pumadyn 28 of 32). ``"hamming"`` is for coded
-        inputs: the share of columns in which the query differs from a part's most frequent value.
+        ``"euclidean"`` is the paper's. ``"kernel"`` divides each input by its length scale first, so that
+        irrelevant inputs (28 of 32 on pumadyn) have no effect. ``"hamming"`` is for coded inputs: the share
+        of columns in which the query differs from the most frequent value of a part.
     p : float
-        The power of ``metric="minkowski"``: from 1 to 15, or infinite (the largest difference counts).
+        The power of ``metric="minkowski"``: from 1 to 15, or infinite (the largest difference).
     """
 
     def __init__(self, metric: str = "euclidean", p: float = 3.0) -> None:
@@ -51,8 +51,8 @@ class KNNSelector(Selector):
         if self.metric == "hamming":
             self.places_ = _most_frequent(experts.X, experts.labels, experts.n_experts)
         else:
-            # In units of the size of it all, a power of two so that not a bit changes: powers of distances
-            # between places of 1e150 would overflow, and the tree would find nobody near.
+            # Divide by the largest centroid, as powers of distances of 1e150 would overflow. A power of two
+            # keeps the division exact.
             size = np.abs(experts.centroids / self.scale_).max(initial=0.0)
             self.scale_ *= 2.0 ** np.floor(np.log2(size)) if size > 0 else 1.0
             self.places_ = experts.centroids / self.scale_
@@ -60,7 +60,7 @@ class KNNSelector(Selector):
         return self
 
     def __getstate__(self) -> dict[str, Any]:
-        # A tree has no form that every way of saving knows; it is made again from the places.
+        # A model file cannot hold a tree; it is built again from `places_`.
         return {name: value for name, value in super().__getstate__().items() if name != "tree_"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -76,17 +76,17 @@ class KNNSelector(Selector):
                 index[rows] = np.argsort(distance, axis=1, kind="stable")[:, :n_selected]
             return index
         power = _POWERS.get(self.metric, self.p)
-        _, index = self.tree_.query(self.placed(X), k=np.arange(1, n_selected + 1), p=power)
+        _, index = self.tree_.query(self.scaled(X), k=np.arange(1, n_selected + 1), p=power)
         return index
 
-    def placed(self, X: np.ndarray) -> np.ndarray:
-        """Inputs (n, d) where distances are taken."""
+    def scaled(self, X: np.ndarray) -> np.ndarray:
+        """Inputs (n, d) in the units in which distances are computed."""
         with np.errstate(over="ignore"):
             return np.clip(X / self.scale_, -_FAR, _FAR)
 
 
 def _most_frequent(X: np.ndarray, labels: np.ndarray, n_experts: int) -> np.ndarray:
-    """The most frequent value of each column in each part, (M, d); the smallest of equals.
+    """The most frequent value of each column in each part, (M, d); the smallest if several are.
 
     Rows are sorted by their labels.
     """

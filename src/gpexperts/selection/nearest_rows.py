@@ -1,4 +1,4 @@
-"""rows: the experts who own the rows nearest to the query."""
+"""nearest_rows: the experts with the training rows nearest to the query."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ from gpexperts.selection.knn import KNNSelector
 
 __all__ = ["NearestRowsSelector"]
 
-_QUERIES, _PIECE = 100_000, 4096
-"""Queries that are ranked together, and of those who look at one expert, how many at a time: for memory."""
-_NUMBERS = 1_000_000
-"""Entries of an array that need not exist for longer than a step takes."""
+BATCH, CHUNK = 100_000, 4096
+"""Queries ranked together, and queries compared at once with the rows of one expert: bounds of the memory."""
+_ENTRIES = 1_000_000
+"""Largest number of entries of a temporary array."""
 _BITS = 30
-"""Of a distance that count. What differs beyond them is rounding, which may differ from batch to batch."""
-_SURELY = 1.0 + 1e-8
-"""Distances that are to each other as this are different to all who round."""
+"""Bits of a distance that are compared; further bits are rounding and may depend on the batch."""
+_MARGIN = 1.0 + 1e-8
+"""Squared distances whose ratio is larger than this differ after rounding to `_BITS` bits."""
 
 
 class NearestRowsSelector(Selector):
-    """Ask the K experts whose nearest rows are nearest, in the kernel's metric.
+    """Select the K experts whose nearest training row is nearest to the query, in the kernel's metric.
 
-    A query next to the border of a part lies far from that part's centroid and close to its rows. That counts
-    where one or two experts are asked; of more, both ways find mostly the same.
+    A query near the border of a part is far from the part's centroid but close to its rows. This matters for
+    K of 1 or 2; for larger K the selection is mostly that of the nearest centroids.
 
     Parameters
     ----------
     n_candidates : int
-        How many experts, those with the nearest centroids, are looked at row by row. So the time of a query
-        does not grow with the number of experts.
+        Number of experts, those with the nearest centroids, whose rows are compared with the query. It bounds
+        the time of a query for any number of experts.
     """
 
-    follows_rows = True
+    uses_rows = True
 
     def __init__(self, n_candidates: int = 32) -> None:
         self.n_candidates = n_candidates
@@ -59,84 +59,85 @@ class NearestRowsSelector(Selector):
         if n_selected == M == 1:
             return np.zeros((len(X), 1), dtype=np.int64)
         index = np.empty((len(X), n_selected), dtype=np.int64)
-        for start in range(0, len(X), _QUERIES):
-            some = slice(start, start + _QUERIES)
-            candidates = self.by_centroid_.select(X[some], min(M, max(self.n_candidates, n_selected)))
-            distance = self._nearest(self.by_centroid_.placed(X[some]), candidates, n_selected)
+        for start in range(0, len(X), BATCH):
+            batch = slice(start, start + BATCH)
+            candidates = self.by_centroid_.select(X[batch], min(M, max(self.n_candidates, n_selected)))
+            distance = self._nearest(self.by_centroid_.scaled(X[batch]), candidates, n_selected)
             order = np.argsort(_rounded(distance), axis=1, kind="stable")[:, :n_selected]
-            index[some] = np.take_along_axis(candidates, order, axis=1)
+            index[batch] = np.take_along_axis(candidates, order, axis=1)
         return index
 
     def _nearest(self, Z: np.ndarray, candidates: np.ndarray, n_selected: int) -> np.ndarray:
         """Squared distance of each query (n, d) to the nearest row of each candidate, (n, C).
 
-        It is infinite for those who cannot be among the nearest `n_selected`: they are not looked at.
+        It is infinite for candidates that cannot be among the nearest `n_selected`, by the boxes around their
+        rows; these rows are not read.
         """
         if n_selected == candidates.shape[1]:
             return self._distances(Z, candidates)
-        at_least = self._at_least(Z, candidates)
+        bound = self._lower_bound(Z, candidates)
         likely = np.zeros(candidates.shape, dtype=bool)
-        first = np.argpartition(at_least, n_selected, axis=1)[:, : n_selected + 1]
+        first = np.argpartition(bound, n_selected, axis=1)[:, : n_selected + 1]
         np.put_along_axis(likely, first, True, axis=1)
         distance = self._distances(Z, np.where(likely, candidates, -1))
-        enough = np.partition(distance, n_selected - 1, axis=1)[:, n_selected - 1 : n_selected]
-        possible = ~likely & (at_least <= enough * _SURELY)
+        kth = np.partition(distance, n_selected - 1, axis=1)[:, n_selected - 1 : n_selected]
+        possible = ~likely & (bound <= kth * _MARGIN)
         return np.minimum(distance, self._distances(Z, np.where(possible, candidates, -1)))
 
-    def _at_least(self, Z: np.ndarray, candidates: np.ndarray) -> np.ndarray:
-        """What no row of a candidate is nearer than: the squared distance to the box around them, (n, C)."""
+    def _lower_bound(self, Z: np.ndarray, candidates: np.ndarray) -> np.ndarray:
+        """Squared distance of each query to the box around the rows of each candidate, (n, C)."""
         low, high = self._boxes()
         distance = np.empty(candidates.shape)
-        step = max(1, _NUMBERS // (candidates.shape[1] * Z.shape[1]))
+        step = max(1, _ENTRIES // (candidates.shape[1] * Z.shape[1]))
         for start in range(0, len(Z), step):
-            some = slice(start, start + step)
-            z, box = Z[some, None], candidates[some]
+            chunk = slice(start, start + step)
+            z, box = Z[chunk, None], candidates[chunk]
             outside = np.maximum(low[box] - z, z - high[box])
             np.maximum(outside, 0.0, out=outside)
-            distance[some] = np.einsum("ncd,ncd->nc", outside, outside)
+            distance[chunk] = np.einsum("ncd,ncd->nc", outside, outside)
         return distance
 
     def _boxes(self) -> _Boxes:
-        """The boxes around the experts' rows; made when first needed, not kept with a saved model."""
+        """The boxes around the experts' rows; computed at first use and not saved with a model."""
         if not hasattr(self, "boxes_"):
             low, high = self.by_centroid_.places_.copy(), self.by_centroid_.places_.copy()
-            (owners,) = np.nonzero(np.diff(self.starts_))  # of a sample, none may be left of others
-            per_step = max(1, _NUMBERS * len(owners) // max(1, self.rows_.size))
+            (owners,) = np.nonzero(np.diff(self.starts_))  # a sample may have no row of some experts
+            per_step = max(1, _ENTRIES * len(owners) // max(1, self.rows_.size))
             for start in range(0, len(owners), per_step):
                 some = owners[start : start + per_step]
                 begin, end = self.starts_[some[0]], self.starts_[some[-1] + 1]
-                rows = self.by_centroid_.placed(self.rows_[begin:end])
+                rows = self.by_centroid_.scaled(self.rows_[begin:end])
                 low[some] = np.minimum.reduceat(rows, self.starts_[some] - begin)
                 high[some] = np.maximum.reduceat(rows, self.starts_[some] - begin)
             self.boxes_ = _Boxes(low, high)
         return self.boxes_
 
     def _distances(self, Z: np.ndarray, candidates: np.ndarray) -> np.ndarray:
-        """Squared distance of each query (n, d) to the nearest row of each of its candidates, (n, C).
+        """Squared distance of each query (n, d) to the nearest row of each candidate, (n, C).
 
-        −1 stands for nobody, who is infinitely far away.
+        It is infinite where `candidates` is −1.
         """
         distance = np.full(candidates.shape, np.inf)
         for i, query, column in queries_by_expert(candidates):
-            centre = self.by_centroid_.places_[i]
-            rows = self.by_centroid_.placed(self.rows_[self.starts_[i] : self.starts_[i + 1]])
-            if len(rows) == 0:  # of a sample, none may be left
-                rows = centre[None]
-            # |z − r|² = |z|² + |r|² − 2 zᵀr: one matrix product finds the row. Its distance is then taken
-            # anew, for the difference of squares has lost digits.
-            around = rows - centre
-            half_square = 0.5 * np.einsum("md,md->m", around, around)
-            for start in range(0, len(query), _PIECE):
-                piece = slice(start, start + _PIECE)
-                z = Z[query[piece]]
-                nearest = np.argmin(half_square - (z - centre) @ around.T, axis=1)
-                away = z - rows[nearest]
-                distance[query[piece], column[piece]] = np.einsum("nd,nd->n", away, away)
+            centroid = self.by_centroid_.places_[i]
+            rows = self.by_centroid_.scaled(self.rows_[self.starts_[i] : self.starts_[i + 1]])
+            if len(rows) == 0:  # a sample may have no row of this expert
+                rows = centroid[None]
+            # |z − r|² = |z|² + |r|² − 2 zᵀr: one matrix product finds the nearest row. Its distance is then
+            # computed from the difference, because this formula loses digits.
+            centred = rows - centroid
+            half_square = 0.5 * np.einsum("md,md->m", centred, centred)
+            for start in range(0, len(query), CHUNK):
+                chunk = slice(start, start + CHUNK)
+                z = Z[query[chunk]]
+                nearest = np.argmin(half_square - (z - centroid) @ centred.T, axis=1)
+                difference = z - rows[nearest]
+                distance[query[chunk], column[chunk]] = np.einsum("nd,nd->n", difference, difference)
         return distance
 
 
 class _Boxes(NamedTuple):
-    """The smallest and largest values of each input among each expert's rows, both (M, d)."""
+    """Smallest and largest value of each input among the rows of each expert, both (M, d)."""
 
     low: np.ndarray
     high: np.ndarray

@@ -1,15 +1,13 @@
 """Tables on disk: CSV, Parquet, Feather and Arrow files, read and written in batches.
 
 `formats`
-    which file is read how;
+    the format of a file;
 `reading`, `writing`
-    batches of rows in and out, in memory that does not grow with the file;
-`schema`
-    the columns a model was trained on, as it remembers them;
+    read and write batches of rows, in memory that does not grow with the file;
 `training`, `rows`
-    the rows a model is fitted on, and those it predicts;
+    rows to fit a model on, and rows to predict;
 `encoding`
-    from columns to the numbers a model takes.
+    encode columns as numbers.
 
-All but `schema` need PyArrow, the extra [cli].
+Needs PyArrow, the extra [cli].
 """

@@ -1,4 +1,4 @@
-"""PyArrow, or an error that says how to get it."""
+"""PyArrow, or an error that names the extra to install."""
 
 from gpexperts.exceptions import MissingExtraError
 

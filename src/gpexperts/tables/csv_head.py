@@ -1,4 +1,4 @@
-"""What the beginning of a CSV tells: whether it is text at all, and the names of its columns."""
+"""The head of a CSV: whether it is UTF-8 text, and the names of its columns."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ __all__ = ["HEAD_BYTES", "NOT_UTF8", "names_in"]
 HEAD_BYTES = 1024**2
 """The first row must end within this."""
 
-NOT_UTF8 = "Save it as UTF-8: `iconv -f LATIN1 -t UTF-8` does it, and spreadsheets ask when they save."
+NOT_UTF8 = "Save it as UTF-8: `iconv -f LATIN1 -t UTF-8` does it, and spreadsheets offer it when saving."
 
-_MARKS = {  # the longer first: UTF-32's mark begins as UTF-16's does
+_MARKS = {  # longer marks first: the mark of UTF-32 begins with that of UTF-16
     codecs.BOM_UTF32_LE: "UTF-32", codecs.BOM_UTF32_BE: "UTF-32",
     codecs.BOM_UTF16_LE: "UTF-16", codecs.BOM_UTF16_BE: "UTF-16",
 }  # fmt: skip
@@ -27,20 +27,20 @@ def names_in(head: bytes, source: str) -> list[str]:
     Parameters
     ----------
     head : bytes
-        Its first `HEAD_BYTES` bytes, or all that it has.
+        The first `HEAD_BYTES` bytes of the file.
     source : str
-        What it is called in messages.
+        Name of the table in messages.
     """
     for mark, encoding in _MARKS.items():
         if head.startswith(mark):
             raise TableError(
                 f"{source} is {encoding}, and a CSV is read as UTF-8: "
-                f"`iconv -f {encoding} -t UTF-8` turns one into the other."
+                f"`iconv -f {encoding} -t UTF-8` converts it."
             )
     if b"\0" in head:
         raise TableError(
-            f"{source} is not text: it holds NUL bytes, as binary files and UTF-16 do. If it is Parquet or "
-            "Arrow, say so with --format; if it is UTF-16, `iconv -f UTF-16 -t UTF-8` makes it readable."
+            f"{source} is not text: it holds NUL bytes, as binary files and UTF-16 do. For Parquet or Arrow "
+            "give --format; UTF-16 is converted by `iconv -f UTF-16 -t UTF-8`."
         )
     lines = head.splitlines(keepends=True)
     if len(head) == HEAD_BYTES and len(lines) == 1:
@@ -49,7 +49,7 @@ def names_in(head: bytes, source: str) -> list[str]:
             "its columns, in one row."
         )
     try:
-        # Up to the end of a row: the head may have cut a letter in two.
+        # Whole rows only: the head may end inside a character.
         text = b"".join(lines[:-1] if len(head) == HEAD_BYTES else lines).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         row = head[: error.start].count(b"\n") + 1

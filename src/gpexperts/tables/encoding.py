@@ -1,4 +1,4 @@
-"""From columns to the numbers a model takes, with every complaint by the column's name."""
+"""Encode the columns of a table as numbers; errors name the column."""
 
 from __future__ import annotations
 
@@ -8,24 +8,25 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpexperts.exceptions import TableError
+from gpexperts.schema import Column
 from gpexperts.tables.arrow import pa, pacsv, pc
-from gpexperts.tables.messages import listed, named
-from gpexperts.tables.numeric_text import disguised_numbers
-from gpexperts.tables.schema import Column
+from gpexperts.tables.messages import display_name, join_names
+from gpexperts.tables.numeric_text import numeric_text_problem
 
 __all__ = [
     "Encoded",
+    "choose_encoding",
+    "column_kind",
     "columns_of",
     "csv_types",
     "encode",
-    "kind_of",
-    "learn_columns",
     "missing_message",
-    "require",
+    "require_columns",
+    "to_frame",
 ]
 
-_MOST_CATEGORIES = 100
-_NOTHING = pa.array(pacsv.ConvertOptions().null_values)
+_MAX_CATEGORIES = 100
+_NULL_TEXTS = pa.array(pacsv.ConvertOptions().null_values)
 
 
 class Encoded(NamedTuple):
@@ -39,37 +40,37 @@ class Encoded(NamedTuple):
     """Missing values of each column that has any."""
 
 
-def require(names: Sequence[str], wanted: Sequence[str], source: str) -> None:
-    """Raise an error that lists the wanted columns a table lacks, and what it has."""
+def require_columns(names: Sequence[str], wanted: Sequence[str], source: str) -> None:
+    """Raise an error that lists missing columns and those that the table has."""
     known = set(names)
     lacking = [name for name in wanted if name not in known]
     if lacking:
-        hint = "Column names must match to the letter; their order does not matter."
+        hint = "Column names must match exactly; their order does not matter."
         separator = next((mark for mark in ";\t" if mark in names[0]), None)
         if len(names) == 1 and separator:
             hint = f"It seems to be separated by {separator!r}; a CSV is separated by commas."
         raise TableError(
-            f"{named(source)} has no column {listed(lacking)}; its columns are {listed(names, most=30)}. "
-            f"{hint}"
+            f"{display_name(source)} has no column {join_names(lacking)}; "
+            f"its columns are {join_names(names, most=30)}. {hint}"
         )
 
 
 def columns_of(model: Any) -> list[Column]:
-    """Return the columns a fitted model wants, from the table or the data frame it was fitted on."""
+    """Return the input columns of a fitted model, from the table or the data frame it was fitted on."""
     table = getattr(model, "table_", None)
     if table is not None:
         return list(table.columns)
     names = getattr(model, "feature_names_in_", None)
     if names is None:
         raise TableError(
-            "The model was fitted on an array and knows no column names, so that a table cannot be matched "
-            "to it. Fit it with `gpexperts fit`, or in Python on a data frame."
+            "The model was fitted on an array without column names, so the columns of a table cannot be "
+            "matched. Fit it with `gpexperts fit`, or in Python on a data frame."
         )
     return [Column(str(name), "number") for name in names]
 
 
 def csv_types(columns: Sequence[Column]) -> dict[str, pa.DataType]:
-    """Return what the text of a CSV's columns stands for."""
+    """Return the types of columns in a CSV."""
     types = {"number": pa.float64(), "boolean": pa.bool_(), "categories": pa.string()}
     return {column.name: types[column.kind] for column in columns}
 
@@ -77,8 +78,8 @@ def csv_types(columns: Sequence[Column]) -> dict[str, pa.DataType]:
 # ----------------------------------------------------------------------------------------- training
 
 
-def learn_columns(table: pa.Table, names: Sequence[str], one_hot: Sequence[str] | None) -> list[Column]:
-    """Decide how each column becomes numbers.
+def choose_encoding(table: pa.Table, names: Sequence[str], one_hot: Sequence[str] | None) -> list[Column]:
+    """Choose how each column is encoded.
 
     Parameters
     ----------
@@ -87,61 +88,64 @@ def learn_columns(table: pa.Table, names: Sequence[str], one_hot: Sequence[str] 
     names : sequence of str
         The input columns.
     one_hot : sequence of str or None
-        Columns to turn into one input per value; None for every column of text ("auto").
+        Columns to one-hot encode; None for every column of text ("auto").
     """
-    kinds = {name: kind_of(table.schema.field(name).type) for name in names}
+    kinds = {name: column_kind(table.schema.field(name).type) for name in names}
     text = [name for name in names if kinds[name] == "text"]
     chosen = text if one_hot is None else list(one_hot)
     left = [name for name in text if name not in chosen]
     if left:
         counts = [f"{name} ({len(_values(table.column(name), name))} different values)" for name in left]
-        faults = {name: disguised_numbers(_texts(table.column(name), name)) for name in left}
+        faults = {name: numeric_text_problem(_texts(table.column(name), name)) for name in left}
         hints = "".join(f" {name} {fault}." for name, fault in faults.items() if fault)
         raise TableError(
-            f"These columns hold text, and a model takes numbers: {'; '.join(counts)}. There are two "
-            f"ways out: --one-hot auto (or --one-hot {','.join(left)}) makes an input of every value, --drop "
-            f"{','.join(left)} leaves them out.{hints}"
+            f"These columns hold text, but a model needs numbers: {'; '.join(counts)}. Either encode them "
+            f"with --one-hot auto (or --one-hot {','.join(left)}), or leave them out with --drop "
+            f"{','.join(left)}.{hints}"
         )
-    unfit = [f"{n} ({table.schema.field(n).type})" for n in names if kinds[n] == "unfit" and n not in chosen]
-    if unfit:
+    unsupported = [
+        f"{n} ({table.schema.field(n).type})" for n in names if kinds[n] == "unsupported" and n not in chosen
+    ]
+    if unsupported:
         raise TableError(
-            f"These columns hold neither numbers nor text: {', '.join(unfit)}. Turn them into numbers (a "
-            "date into days, say), or leave them out with --drop."
+            f"These columns hold neither numbers nor text: {', '.join(unsupported)}. Convert them to "
+            "numbers (a date to days, for example), or leave them out with --drop."
         )
     return [
-        _learn(table.column(n), n, "categories" if n in chosen else kinds[n], one_hot is None) for n in names
+        _encoding(table.column(n), n, "categories" if n in chosen else kinds[n], one_hot is None)
+        for n in names
     ]
 
 
-def _learn(values: pa.ChunkedArray, name: str, kind: str, automatic: bool) -> Column:
+def _encoding(values: pa.ChunkedArray, name: str, kind: str, automatic: bool) -> Column:
     if kind == "categories":
         categories = _values(values, name)
-        if automatic and (fault := disguised_numbers(_texts(values, name))):
+        if automatic and (fault := numeric_text_problem(_texts(values, name))):
             raise TableError(
-                f"Column {name} {fault}. Mend it, leave it out with --drop {name}, or have an input made of "
-                f"every value: --one-hot {name}."
+                f"Column {name} {fault}. Correct it, leave it out with --drop {name}, or encode it "
+                f"with --one-hot {name}."
             )
-        if automatic and len(categories) > _MOST_CATEGORIES:
+        if automatic and len(categories) > _MAX_CATEGORIES:
             raise TableError(
-                f"Column {name} has {len(categories)} different values; --one-hot auto makes inputs of at "
-                f"most {_MOST_CATEGORIES}. Leave it out with --drop {name}, or name it: --one-hot {name}."
+                f"Column {name} has {len(categories)} different values; --one-hot auto encodes at "
+                f"most {_MAX_CATEGORIES}. Leave it out with --drop {name}, or name it: --one-hot {name}."
             )
         return Column(name, kind, categories=categories)
     limits = pc.min_max(_floats(values, name))
     return Column(name, kind, limits["min"].as_py(), limits["max"].as_py())
 
 
-def kind_of(type_: pa.DataType) -> str:
-    """Return "number", "boolean", "text", or "unfit" for what is none of them."""
+def column_kind(type_: pa.DataType) -> str:
+    """Return "number", "boolean", "text", or "unsupported" otherwise."""
     if pa.types.is_dictionary(type_):
-        return kind_of(type_.value_type)
+        return column_kind(type_.value_type)
     if pa.types.is_boolean(type_):
         return "boolean"
     if pa.types.is_integer(type_) or pa.types.is_floating(type_) or pa.types.is_decimal(type_):
         return "number"
     if pa.types.is_string(type_) or pa.types.is_large_string(type_) or pa.types.is_string_view(type_):
         return "text"
-    return "number" if pa.types.is_null(type_) else "unfit"
+    return "number" if pa.types.is_null(type_) else "unsupported"
 
 
 def _values(column: pa.ChunkedArray, name: str) -> list[str]:
@@ -152,7 +156,7 @@ def _values(column: pa.ChunkedArray, name: str) -> list[str]:
 
 
 def encode(table: pa.Table, columns: Sequence[Column], source: str) -> Encoded:
-    """Return the rows of `table` as the numbers of `columns`."""
+    """Return the rows of `table`, encoded as `columns` describe."""
     X = np.empty((table.num_rows, sum(len(column.feature_names) for column in columns)))
     missing: dict[str, int] = {}
     position = 0
@@ -169,7 +173,7 @@ def encode(table: pa.Table, columns: Sequence[Column], source: str) -> Encoded:
         if n_infinite:
             raise TableError(
                 f"Column {column.name} of {source} holds infinity in {n_infinite} rows; "
-                "a model takes finite numbers."
+                "a model needs finite numbers."
             )
         n_missing = int(np.isnan(block).any(axis=1).sum())
         if n_missing:
@@ -177,8 +181,13 @@ def encode(table: pa.Table, columns: Sequence[Column], source: str) -> Encoded:
     return Encoded(X, np.logical_not(np.isnan(X).any(axis=1)), missing)
 
 
+def to_frame(X: np.ndarray, names: Sequence[str]) -> pa.Table:
+    """Return encoded rows (n, d) as a table with the names of the inputs, which scikit-learn checks."""
+    return pa.Table.from_arrays([pa.array(column) for column in X.T], names=list(names))
+
+
 def missing_message(missing: dict[str, int], n_rows: int, source: str) -> str:
-    """Count missing values per column, and say what can be done."""
+    """Return a message that counts missing values per column."""
     counts = ", ".join(f"{name}: {count}" for name, count in missing.items())
     return (
         f"{source} has missing values ({counts}; of {n_rows} rows). Fill them in, "
@@ -193,9 +202,9 @@ def _one_hot(values: pa.ChunkedArray, column: Column, source: str, block: np.nda
     if not np.all(known | absent):
         unknown = sorted(set(values.filter(pa.array(~(known | absent))).unique().to_pylist()))
         raise TableError(
-            f"Column {column.name} of {source} holds {listed(unknown)}, which the model has not seen in "
-            f"training; it knows {listed(column.categories)}. Leave those rows out, or fit again with rows "
-            "that hold them."
+            f"Column {column.name} of {source} holds {join_names(unknown)}, which the training table did not "
+            f"contain; it has {join_names(column.categories)}. Leave those rows out, or fit again with rows "
+            "that contain them."
         )
     block[:] = 0.0
     rows = np.flatnonzero(known)
@@ -204,12 +213,12 @@ def _one_hot(values: pa.ChunkedArray, column: Column, source: str, block: np.nda
 
 
 def _texts(values: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
-    """Text, with what CSV readers take for nothing being missing."""
+    """Return text; values that CSV readers take for missing become null."""
     try:
         texts = values.cast(pa.string())
     except pa.ArrowException as error:
         raise TableError(f"Column {name} should hold text; it holds {values.type}.") from error
-    return pc.if_else(pc.is_in(texts, value_set=_NOTHING), None, texts)
+    return pc.if_else(pc.is_in(texts, value_set=_NULL_TEXTS), None, texts)
 
 
 def _floats(values: pa.ChunkedArray, name: str, source: str = "The table") -> pa.ChunkedArray:

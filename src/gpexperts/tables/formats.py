@@ -1,4 +1,4 @@
-"""Which format a table has: by its name's ending, unless the user says otherwise."""
+"""The format of a table: by the ending of its name, or as the user gives it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
 
 
 class Format(NamedTuple):
-    """How a table is written."""
+    """Format of a table."""
 
     name: str
     """One of `FORMATS`; feather and arrow are the same format."""
@@ -40,9 +40,9 @@ def format_of(path: str, forced: str | None = None) -> Format:
     Parameters
     ----------
     path : str
-        Its ending counts; "-" is CSV.
+        The ending determines the format; "-" is CSV.
     forced : str or None
-        One of `FORMATS`, to overrule the ending.
+        One of `FORMATS`, instead of the ending.
     """
     if forced is not None and forced not in FORMATS:
         raise TableError(f"Unknown format {forced!r}; known are {', '.join(FORMATS)}.")
@@ -56,9 +56,11 @@ def format_of(path: str, forced: str | None = None) -> Format:
     name = forced or (_ENDINGS.get(inner[-1]) if inner else None)
     if name is None:
         raise TableError(
-            f"The format of {path} cannot be told from its name. Known endings are "
-            f"{', '.join(_ENDINGS)} (.csv also with .gz or .zst); or say it with --format."
+            f"The format of {path} cannot be determined from its name. Known endings are "
+            f"{', '.join(_ENDINGS)} (.csv also with .gz or .zst); or give --format."
         )
     if compression and name != "csv":
-        raise TableError(f"{path}: only CSV is compressed as {endings[-1]}; {name} compresses itself.")
+        raise TableError(
+            f"{path}: only CSV may be compressed as {endings[-1]}; {name} has its own compression."
+        )
     return Format(name, compression)

@@ -1,4 +1,4 @@
-"""How errors of tables are told: by the table's name, and by the column's where there is one."""
+"""Error messages about tables, which name the table and the column."""
 
 from __future__ import annotations
 
@@ -10,32 +10,32 @@ from gpexperts.exceptions import TableError
 from gpexperts.tables.arrow import pa
 from gpexperts.tables.csv_head import NOT_UTF8
 from gpexperts.tables.formats import STANDARD_STREAM
-from gpexperts.tables.numeric_text import is_with_commas
+from gpexperts.tables.numeric_text import has_commas
 
-__all__ = ["explained", "listed", "named"]
+__all__ = ["display_name", "join_names", "readable_errors"]
 
 
-def named(source: str) -> str:
-    """Return what a table is called in a message."""
+def display_name(source: str) -> str:
+    """Return the name of a table for a message."""
     return "Standard input" if source == STANDARD_STREAM else source
 
 
-def listed(names: Sequence[str], most: int = 8) -> str:
-    """Return names for a message: not too many, none too long."""
+def join_names(names: Sequence[str], most: int = 8) -> str:
+    """Return names for a message, abbreviated where there are many or they are long."""
     shown = ", ".join(name if len(name) <= 60 else f"{name[:60]}…" for name in map(str, names[:most]))
     return shown if len(names) <= most else f"{shown} and {len(names) - most:,} more"
 
 
 @contextmanager
-def explained(source: str, names: Sequence[str] = ()) -> Iterator[None]:
-    """Turn what Arrow has to say about a table into a TableError.
+def readable_errors(source: str, names: Sequence[str] = ()) -> Iterator[None]:
+    """Raise a TableError in place of an error of Arrow.
 
     Parameters
     ----------
     source : str
         The table.
     names : sequence of str
-        Its columns, of which Arrow knows the numbers.
+        Its columns; Arrow gives only their numbers.
     """
     try:
         yield
@@ -43,12 +43,12 @@ def explained(source: str, names: Sequence[str] = ()) -> Iterator[None]:
         raise
     except (pa.ArrowException, OSError) as error:
         lines = str(error).strip().splitlines() or [type(error).__name__]
-        raise TableError(f"{named(source)} cannot be read: {_in_words(lines[0], names)}") from error
+        raise TableError(f"{display_name(source)} cannot be read: {_rewritten(lines[0], names)}") from error
 
 
-def _in_words(message: str, names: Sequence[str]) -> str:
+def _rewritten(message: str, names: Sequence[str]) -> str:
     if "straddl" in message:
-        return "a row is too long; perhaps a quotation mark is never closed."
+        return "a row is too long; perhaps a quotation mark is not closed."
     place = re.match(r"In CSV column #(\d+): (?:Row #(\d+): )?", message)
     if place is None or int(place[1]) >= len(names):
         return message
@@ -59,5 +59,5 @@ def _in_words(message: str, names: Sequence[str]) -> str:
     found = re.search(r"conversion error to \w+: (invalid value '(.*)')", message)
     if found is None:
         return f"{where}: {message[place.end() :]}"
-    hint = " Write 1234.5, without commas." if is_with_commas(found[2]) else ""
-    return f"{where}: {found[1]}, where the model takes numbers.{hint}"
+    hint = " Write 1234.5, without commas." if has_commas(found[2]) else ""
+    return f"{where}: {found[1]}, but the model needs numbers.{hint}"

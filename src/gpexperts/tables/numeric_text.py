@@ -1,19 +1,19 @@
-"""Numbers that were read as text: written with commas, or with a word among them."""
+"""Columns of numbers that were read as text, because of commas or of single words."""
 
 from __future__ import annotations
 
 from gpexperts.tables.arrow import pa, pc
 
-__all__ = ["disguised_numbers", "is_with_commas"]
+__all__ = ["has_commas", "numeric_text_problem"]
 
 _PLAIN = r"^\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*$"
 _COMMAS = r"^\s*[+-]?\d[\d.]*,\d[\d,]*(\.\d+)?\s*$"
 
 
-def disguised_numbers(texts: pa.ChunkedArray) -> str | None:
-    """Say what keeps a column of text from being one of numbers; None where most of it is really text.
+def numeric_text_problem(texts: pa.ChunkedArray) -> str | None:
+    """Describe why a column of numbers was read as text; None if less than half of it are numbers.
 
-    One-hot encoding would make an input of every number in it, and nothing of their order.
+    One-hot encoding would make one input per number and lose their order.
     """
     texts = texts.drop_null()
     plain, commas = (pc.match_substring_regex(texts, pattern) for pattern in (_PLAIN, _COMMAS))
@@ -24,10 +24,10 @@ def disguised_numbers(texts: pa.ChunkedArray) -> str | None:
         written = texts.filter(commas)[0].as_py()
         return f"holds numbers written with commas, such as {written!r}; write 1234.5 for them"
     words = texts.filter(pc.invert(number))
-    odd = f"{len(words)} of {len(texts)} values that are none"
+    odd = f"{len(words)} of {len(texts)} values that are not"
     return f"holds numbers, but also {odd}, such as {words[0].as_py()!r}"
 
 
-def is_with_commas(text: str) -> bool:
+def has_commas(text: str) -> bool:
     """Whether a number is written with commas."""
     return bool(pc.match_substring_regex(pa.scalar(text), _COMMAS).as_py())

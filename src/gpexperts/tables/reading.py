@@ -1,4 +1,4 @@
-"""Tables in: batches of rows of the columns that are wanted, in memory that does not grow with the file."""
+"""Read tables in batches of rows, in memory that does not grow with the file."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from gpexperts.exceptions import TableError
 from gpexperts.tables.arrow import pa, pacsv, pq
 from gpexperts.tables.csv_head import HEAD_BYTES, NOT_UTF8, names_in
 from gpexperts.tables.formats import STANDARD_STREAM, format_of
-from gpexperts.tables.messages import explained, listed, named
+from gpexperts.tables.messages import display_name, join_names, readable_errors
 from gpexperts.tables.standard_input import standard_input
 
 __all__ = ["TableReader", "open_table"]
 
-_MOST_COLUMNS = 100_000
-_MOST_DESCRIPTION = {"parquet": 100_000_000, "arrow": 32_000_000}
-"""Bytes in which a file may describe its columns, and in Parquet its row groups; unpacked they are more."""
+_MAX_COLUMNS = 100_000
+_MAX_DESCRIPTION = {"parquet": 100_000_000, "arrow": 32_000_000}
+"""Bytes of the description of columns, and in Parquet of row groups; parsed they take more memory."""
 _CSV_BLOCK = 512 * 1024
-"""Arrow reads up to 32 blocks ahead of whoever takes them, so that small ones keep memory small."""
+"""Bytes; Arrow reads up to 32 blocks ahead, so small blocks save memory."""
 
 
 class TableReader(ABC):
-    """A table that is open for reading, once.
+    """A table that is open for reading; it can be read once.
 
     Attributes
     ----------
@@ -37,28 +37,28 @@ class TableReader(ABC):
     names : list of str
         Its columns, in their order.
     n_rows : int or None
-        Where the format tells.
+        Number of rows; None if the format does not store it.
     as_opened : tuple or None
-        What the file was like when it was opened, to see whether it still is.
+        Inode, size and time of the file when it was opened, to detect changes.
     """
 
     as_opened: tuple[int, ...] | None = None
 
     def __init__(self, source: str, names: Sequence[str], n_rows: int | None = None) -> None:
         self.source, self.names, self.n_rows = source, list(names), n_rows
-        source = named(source)
+        source = display_name(source)
         if not self.names:
             raise TableError(f"{source} is empty: it has no columns.")
-        if len(self.names) > _MOST_COLUMNS:
+        if len(self.names) > _MAX_COLUMNS:
             raise _too_wide(source, f"{len(self.names):,} columns")
-        twice = sorted(name for name, count in Counter(self.names).items() if count > 1)
-        if twice:
-            which = listed([name or "(no name)" for name in twice])
+        repeated = sorted(name for name, count in Counter(self.names).items() if count > 1)
+        if repeated:
+            which = join_names([name or "(no name)" for name in repeated])
             raise TableError(f"{source} has several columns of the same name: {which}.")
 
     def read(self, columns: Sequence[str], types: Mapping[str, pa.DataType] | None = None) -> pa.Table:
-        """Return the whole of some columns; of CSV, types are found by looking at all rows."""
-        with self._explained():
+        """Return all rows of some columns; for a CSV, types are inferred from all rows."""
+        with self._checked():
             return self._read(list(columns), types or {})
 
     def batches(
@@ -70,10 +70,10 @@ class TableReader(ABC):
         ----------
         columns : sequence of str
         types : mapping from column to type
-            What text in a CSV stands for; formats that carry types ignore it.
+            Types of the columns of a CSV; other formats store types and ignore this.
         size : int
         """
-        with self._explained():
+        with self._checked():
             empty = True
             for table in _of_size(self._batches(list(columns), types), size):
                 empty = False
@@ -82,18 +82,18 @@ class TableReader(ABC):
                 yield pa.table({name: pa.array([], types.get(name, pa.string())) for name in columns})
 
     @contextmanager
-    def _explained(self) -> Iterator[None]:
-        """Explain what goes wrong while the table is read, a change of the file above all."""
+    def _checked(self) -> Iterator[None]:
+        """Raise a TableError for errors while reading, and if the file has changed meanwhile."""
         fault = None
         try:
-            with explained(self.source, self.names):
+            with readable_errors(self.source, self.names):
                 yield
         except TableError as error:
             fault = error
         if _signature(self.source) != self.as_opened:
             raise TableError(
-                f"{self.source} was changed while it was being read, so that its rows may be of two "
-                "versions. Try again when nobody writes to it."
+                f"{self.source} was changed while it was being read, so its rows may be of two "
+                "versions. Try again when no other program writes to it."
             ) from fault
         if fault is not None:
             raise fault
@@ -111,10 +111,14 @@ def open_table(path: str, format: str | None = None) -> TableReader:
     if path != STANDARD_STREAM and not Path(path).is_file():
         what = "does not exist"
         if Path(path).exists():
-            what = "is a folder, not a file" if Path(path).is_dir() else "is not a file; pipe it in, as -"
+            what = (
+                "is a folder, not a file"
+                if Path(path).is_dir()
+                else "is not a file; pipe it to standard input, as -"
+            )
         raise TableError(f"{path} {what}.")
     before = _signature(path)
-    with explained(path):
+    with readable_errors(path):
         if kind.name == "csv":
             reader: TableReader = _CSV(path, kind.compression)
         else:
@@ -125,7 +129,7 @@ def open_table(path: str, format: str | None = None) -> TableReader:
 
 
 def _signature(source: str) -> tuple[int, ...] | None:
-    """Something that differs after a file was written to or replaced."""
+    """Return values that differ after a file was written to or replaced."""
     if source == STANDARD_STREAM or not Path(source).exists():
         return None
     status = os.stat(source)
@@ -133,7 +137,7 @@ def _signature(source: str) -> tuple[int, ...] | None:
 
 
 def _check_description(path: str, name: str) -> None:
-    """Refuse a Parquet or Arrow file whose description of its columns is huge before Arrow unpacks it."""
+    """Refuse a Parquet or Arrow file with a huge description of columns, before Arrow parses it."""
     with Path(path).open("rb") as file:
         start = file.read(8)
         size = file.seek(0, os.SEEK_END)
@@ -143,23 +147,24 @@ def _check_description(path: str, name: str) -> None:
         length = end[-8:-4]
     elif end.endswith(b"ARROW1"):
         length = end[:4]
-    else:  # Arrow's streaming format, where older writers leave a mark out
+    else:  # the streaming format of Arrow; older writers omit the mark
         length = start[4:] if start.startswith(b"\xff" * 4) else start[:4]
     n_bytes = int.from_bytes(length, "little")
-    most = _MOST_DESCRIPTION["parquet" if name == "parquet" else "arrow"]
-    if most < n_bytes <= size:  # Arrow finds out that a longer one cannot be
+    most = _MAX_DESCRIPTION["parquet" if name == "parquet" else "arrow"]
+    if most < n_bytes <= size:  # Arrow refuses a description longer than the file
         raise _too_wide(path, f"so many columns that describing them takes {n_bytes:,} bytes")
 
 
 def _too_wide(source: str, what: str) -> TableError:
     return TableError(
-        f"{source} has {what}; tables of up to {_MOST_COLUMNS:,} columns are read. Keep those that matter."
+        f"{source} has {what}; tables may have up to {_MAX_COLUMNS:,} columns. "
+        "Remove columns that are not needed."
     )
 
 
 class _CSV(TableReader):
     def __init__(self, path: str, compression: str | None) -> None:
-        # Opened once: what is put in a file's place meanwhile is another table.
+        # Opened once: a file that replaces this one is another table.
         rewinds = path != STANDARD_STREAM and compression is None
         raw: Any
         if path == STANDARD_STREAM:
@@ -167,14 +172,14 @@ class _CSV(TableReader):
         else:
             raw = pa.OSFile(path) if rewinds else pa.input_stream(path, compression=compression)
         head = raw.read(HEAD_BYTES)
-        super().__init__(path, names_in(head, named(path)))
+        super().__init__(path, names_in(head, display_name(path)))
         first_row = head.splitlines(keepends=True)[0]
         self._block = max(_CSV_BLOCK, 8 * len(first_row))  # no row may be longer
         if len(head) == len(first_row) and not head.endswith((b"\n", b"\r")):
-            head, rewinds = head + b"\n", False  # names alone are a table, too
+            head, rewinds = head + b"\n", False  # a header alone is a table, too
         if rewinds:
             raw.seek(0)
-        self._stream = raw if rewinds else pa.PythonFile(_Rest(head, raw), mode="r")
+        self._stream = raw if rewinds else pa.PythonFile(_Rewound(head, raw), mode="r")
 
     def _options(
         self, columns: list[str], types: Mapping[str, pa.DataType], threads: bool, **more: Any
@@ -186,19 +191,21 @@ class _CSV(TableReader):
 
     def _read(self, columns: list[str], types: Mapping[str, pa.DataType]) -> pa.Table:
         table = pacsv.read_csv(self._stream, **self._options(columns, types, True, strings_can_be_null=True))
-        strange = [field.name for field in table.schema if pa.types.is_binary(field.type)]
-        if strange:
-            raise TableError(f"{named(self.source)} is not UTF-8 in the column {listed(strange)}. {NOT_UTF8}")
+        not_utf8 = [field.name for field in table.schema if pa.types.is_binary(field.type)]
+        if not_utf8:
+            raise TableError(
+                f"{display_name(self.source)} is not UTF-8 in the column {join_names(not_utf8)}. {NOT_UTF8}"
+            )
         return table
 
     def _batches(self, columns: list[str], types: Mapping[str, pa.DataType]) -> Iterable[pa.RecordBatch]:
-        # Text stays what it is: a key that reads "NA" must come out as it went in.
+        # Text is not parsed: a key "NA" must be copied as it is.
         # Threads would read ahead of the predictions, block after block, into memory.
         return pacsv.open_csv(self._stream, **self._options(columns, types, False))
 
 
-class _Rest:
-    """A stream whose head has been read, given back from the beginning."""
+class _Rewound:
+    """A stream whose head was read already, from its beginning."""
 
     closed = False
 
@@ -217,7 +224,7 @@ class _Rest:
 
 class _Parquet(TableReader):
     def __init__(self, path: str) -> None:
-        # A buffer makes Arrow read a column of a row group piece by piece instead of all at once.
+        # With a buffer, Arrow reads a column of a row group in pieces.
         self._file = pq.ParquetFile(path, buffer_size=1024**2, pre_buffer=False)
         super().__init__(path, self._file.schema_arrow.names, self._file.metadata.num_rows)
 
@@ -229,7 +236,7 @@ class _Parquet(TableReader):
 
 
 class _Arrow(TableReader):
-    """The file format (also Feather's), which begins with its name, or the streaming format."""
+    """The file format (also of Feather), which begins with "ARROW1", or the streaming format."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -258,18 +265,18 @@ class _Arrow(TableReader):
 
 def _of_size(batches: Iterable[pa.RecordBatch], size: int) -> Iterator[pa.Table]:
     """Cut and join batches to `size` rows each."""
-    waiting: list[pa.RecordBatch] = []
-    n_waiting = 0
+    pending: list[pa.RecordBatch] = []
+    n_pending = 0
     for batch in batches:
-        waiting.append(batch)
-        n_waiting += batch.num_rows
-        if n_waiting < size:
+        pending.append(batch)
+        n_pending += batch.num_rows
+        if n_pending < size:
             continue
-        table = pa.Table.from_batches(waiting)
-        full = n_waiting - n_waiting % size
+        table = pa.Table.from_batches(pending)
+        full = n_pending - n_pending % size
         for start in range(0, full, size):
             yield table.slice(start, size)
-        waiting = table.slice(full).to_batches()
-        n_waiting -= full
-    if n_waiting:
-        yield pa.Table.from_batches(waiting)
+        pending = table.slice(full).to_batches()
+        n_pending -= full
+    if n_pending:
+        yield pa.Table.from_batches(pending)

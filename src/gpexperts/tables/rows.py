@@ -1,4 +1,4 @@
-"""Rows of a table as a model takes them, batch by batch, and what it predicts for them."""
+"""Predict the rows of a table, in batches."""
 
 from __future__ import annotations
 
@@ -9,13 +9,27 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpexperts.exceptions import TableError
-from gpexperts.inspection import names_were_checked, single_output
+from gpexperts.schema import Column
 from gpexperts.tables.arrow import pa
-from gpexperts.tables.encoding import columns_of, csv_types, encode, missing_message, require
+from gpexperts.tables.encoding import (
+    columns_of,
+    csv_types,
+    encode,
+    missing_message,
+    require_columns,
+    to_frame,
+)
 from gpexperts.tables.reading import TableReader
-from gpexperts.tables.schema import Column
 
-__all__ = ["BATCH_ROWS", "Predicted", "Rows", "predict_rows", "predict_table", "rows_of", "target_column"]
+__all__ = [
+    "BATCH_ROWS",
+    "Rows",
+    "TablePredictions",
+    "complete_rows",
+    "predict_rows",
+    "predict_table",
+    "target_column",
+]
 
 BATCH_ROWS = 65_536
 _OUTPUTS = ("mean", "std", "lower", "upper", "experts", "weights")
@@ -31,19 +45,21 @@ class Rows(NamedTuple):
     """Rows of the batch that were left out because a value is missing."""
 
 
-class Predicted(NamedTuple):
-    """Predictions for a whole table, and what was observed."""
+class TablePredictions(NamedTuple):
+    """Predictions for all complete rows of a table, with the observed targets."""
 
     X: np.ndarray
+    """(n, d)"""
     y: np.ndarray
+    """(n,)"""
     mean: np.ndarray
     std: np.ndarray
     seconds: float
-    """What the predictions took, without reading."""
+    """Time of the predictions, without reading."""
     n_dropped: int
 
 
-def rows_of(
+def complete_rows(
     reader: TableReader,
     columns: Sequence[Column],
     *,
@@ -51,24 +67,24 @@ def rows_of(
     drop_missing: bool,
     size: int = BATCH_ROWS,
 ) -> Iterator[Rows]:
-    """Yield the rows of a table as numbers.
+    """Yield the complete rows of a table, encoded as numbers.
 
     Parameters
     ----------
     reader : TableReader
     columns : sequence of Column
-        The numbers wanted, in the order of X's columns.
+        The inputs, in the order of the columns of X.
     others : sequence of str
-        Further columns, to be passed on as they are.
+        Further columns, which are not encoded.
     drop_missing : bool
         Whether rows with missing values are left out; otherwise they are an error that counts them.
     size : int
         Rows per batch, before any are left out.
     """
     names = [column.name for column in columns]
-    require(reader.names, [*names, *others], reader.source)
+    require_columns(reader.names, [*names, *others], reader.source)
     wanted = list(dict.fromkeys([*names, *others]))
-    # In a CSV, what is only passed on stays the text it is.
+    # In a CSV, columns that are not encoded stay text.
     types = {**dict.fromkeys(others, pa.string()), **csv_types(columns)}
     missing: dict[str, int] = {}
     n_rows = 0
@@ -76,7 +92,7 @@ def rows_of(
         encoded = encode(table, columns, reader.source)
         n_rows += table.num_rows
         if encoded.missing and not drop_missing:
-            # Read on, only to count: the user should hear of all of them at once.
+            # Read on and count, so that one error reports all missing values.
             for name, count in encoded.missing.items():
                 missing[name] = missing.get(name, 0) + count
         if missing:
@@ -91,28 +107,29 @@ def rows_of(
 
 
 def target_column(model: Any, target: str | None) -> Column:
-    """Return the column of the target: the one the model was trained on, unless the user names another."""
+    """Return the column of the target: that of the training table, or `target` if given."""
     table: Any = getattr(model, "table_", None)
     if target is None and table is None:
-        raise TableError("The model does not know the name of its target; say it with --target COLUMN.")
+        raise TableError("The model file has no name of the target; give it with --target COLUMN.")
     return Column(target or table.target, "number")
 
 
-def predict_rows(model: Any, reader: TableReader, target: Column, *, drop_missing: bool) -> Predicted:
-    """Predict a whole table that also holds what was observed."""
-    single_output(model, "A table's target")
+def predict_rows(model: Any, reader: TableReader, target: Column, *, drop_missing: bool) -> TablePredictions:
+    """Predict all rows of a table that also holds the observed targets."""
+    _check_one_target(model)
     columns = columns_of(model)
+    names = _input_names(columns)
     parts, seconds, n_dropped = [], 0.0, 0
-    for rows in rows_of(reader, [*columns, target], drop_missing=drop_missing):
+    for rows in complete_rows(reader, [*columns, target], drop_missing=drop_missing):
         n_dropped += rows.n_dropped
         began = time.perf_counter()
-        mean, std = _predict(model, rows.X[:, :-1])
+        mean, std = model.predict(to_frame(rows.X[:, :-1], names), return_std=True)
         seconds += time.perf_counter() - began
         parts.append((rows.X[:, :-1], rows.X[:, -1], mean, std))
     X, y, mean, std = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
     if len(y) == 0:
-        raise TableError(f"{reader.source} has no complete rows: there is nothing to compare with.")
-    return Predicted(X, y, mean, std, seconds, n_dropped)
+        raise TableError(f"{reader.source} has no complete rows to compare with.")
+    return TablePredictions(X, y, mean, std, seconds, n_dropped)
 
 
 def predict_table(
@@ -126,47 +143,48 @@ def predict_table(
     drop_missing: bool = False,
     batch_rows: int = BATCH_ROWS,
 ) -> tuple[int, int]:
-    """Write the kept columns, mean, std, and the interval's ends for every row of a table.
+    """Write the kept columns, mean, std and interval of every row of a table.
 
     Returns
     -------
     n_rows, n_dropped : int
         Rows written, and rows left out because a value is missing.
     """
-    single_output(model, "A table of predictions")
+    _check_one_target(model)
     clash = [name for name in keep if name in _OUTPUTS]
     if clash:
         raise TableError(f"The column {clash[0]} cannot be kept: the output has a column of that name.")
-    width = model._width(level)
+    width = model.interval_width(level)
     n_rows = n_dropped = 0
-    rows_in = rows_of(reader, columns_of(model), others=keep, drop_missing=drop_missing, size=batch_rows)
-    for rows in rows_in:
+    columns = columns_of(model)
+    names = _input_names(columns)
+    batches = complete_rows(reader, columns, others=keep, drop_missing=drop_missing, size=batch_rows)
+    for rows in batches:
         out = {name: rows.table.column(name) for name in keep}
-        out |= _predicted(model, rows.X, width, explain)
+        out |= _predicted(model, to_frame(rows.X, names), width, explain)
         write(pa.table(out))
         n_rows += len(rows.X)
         n_dropped += rows.n_dropped
     return n_rows, n_dropped
 
 
-def _predicted(model: Any, X: np.ndarray, width: float, explain: bool) -> dict[str, Any]:
-    if not explain:
-        mean, std = _predict(model, X)
-        return {"mean": mean, "std": std, "lower": mean - width * std, "upper": mean + width * std}
-    with names_were_checked():
+def _predicted(model: Any, X: pa.Table, width: float, explain: bool) -> dict[str, Any]:
+    more: dict[str, Any] = {}
+    if explain:
         explanation = model.explain(X)
-    mean, std, asked = explanation.mean, explanation.std, explanation.experts >= 0
-    ends = np.concatenate([[0], np.cumsum(asked.sum(axis=1))]).astype(np.int32)
-    return {
-        "mean": mean,
-        "std": std,
-        "lower": mean - width * std,
-        "upper": mean + width * std,
-        "experts": pa.ListArray.from_arrays(ends, explanation.experts[asked].astype(np.int64)),
-        "weights": pa.ListArray.from_arrays(ends, explanation.weight[asked]),
-    }
+        mean, std, selected = explanation.mean, explanation.std, explanation.experts >= 0
+        ends = np.concatenate([[0], np.cumsum(selected.sum(axis=1))]).astype(np.int32)
+        more["experts"] = pa.ListArray.from_arrays(ends, explanation.experts[selected].astype(np.int64))
+        more["weights"] = pa.ListArray.from_arrays(ends, explanation.weight[selected])
+    else:
+        mean, std = model.predict(X, return_std=True)
+    return {"mean": mean, "std": std, "lower": mean - width * std, "upper": mean + width * std, **more}
 
 
-def _predict(model: Any, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    with names_were_checked():
-        return model.predict(X, return_std=True)
+def _input_names(columns: Sequence[Column]) -> list[str]:
+    return [name for column in columns for name in column.feature_names]
+
+
+def _check_one_target(model: Any) -> None:
+    if not model.model_.one_output:
+        raise ValueError("A table has one target; the model must be fitted on y of shape (n,).")

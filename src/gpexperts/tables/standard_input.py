@@ -1,8 +1,8 @@
-"""Standard input that an interrupt can end.
+"""Standard input that Ctrl-C interrupts.
 
-Arrow reads in a thread of its own while the main thread waits for it, and Python handles signals in the
-main thread only: Ctrl-C would do nothing until more input comes. Python's signal handler can write to a
-pipe at once, though, and whoever waits for input can wait for that pipe as well.
+Arrow reads in its own thread while the main thread waits for it, and Python handles signals in the main
+thread only: Ctrl-C would have no effect until more input comes. Python's signal handler therefore writes to
+a pipe, and reading waits for input and for that pipe.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from gpexperts.tables.arrow import pa
 
 __all__ = ["arrow_may_be_reading", "standard_input"]
 
-_taken = False
+_opened = False
 
 
 def arrow_may_be_reading() -> bool:
-    """Whether a thread of Arrow's may be waiting for standard input, which it calls Python for."""
-    return _taken
+    """Whether a thread of Arrow may be waiting for standard input, which it reads by calling Python."""
+    return _opened
 
 
 def standard_input() -> Any:
@@ -40,13 +40,13 @@ def standard_input() -> Any:
 
 class _Interruptible:
     def __init__(self, descriptor: int) -> None:
-        global _taken
-        _taken = True
+        global _opened
+        _opened = True
         self._input = descriptor
         self._signals, write_end = os.pipe()
         os.set_blocking(write_end, False)
         signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)
-        pa.enable_signal_handlers(False)  # Arrow's handler would take the signal from Python's
+        pa.enable_signal_handlers(False)  # the handler of Arrow would replace Python's
 
     def read(self, n: int) -> bytes:
         """Return n bytes, or fewer at the end."""

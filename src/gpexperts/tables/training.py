@@ -1,8 +1,9 @@
-"""From a table on disk to the rows a model is trained on."""
+"""Read the training rows of a model from a table."""
 
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,22 +11,29 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpexperts.exceptions import TableError
+from gpexperts.schema import Column, TableSchema
 from gpexperts.tables.arrow import pa
-from gpexperts.tables.encoding import encode, kind_of, learn_columns, missing_message, require
+from gpexperts.tables.encoding import (
+    choose_encoding,
+    column_kind,
+    encode,
+    missing_message,
+    require_columns,
+    to_frame,
+)
 from gpexperts.tables.formats import STANDARD_STREAM
-from gpexperts.tables.messages import named
-from gpexperts.tables.numeric_text import disguised_numbers
+from gpexperts.tables.messages import display_name
+from gpexperts.tables.numeric_text import numeric_text_problem
 from gpexperts.tables.reading import TableReader
-from gpexperts.tables.schema import Column, TableSchema
 
 __all__ = ["TrainingRows", "read_training_rows"]
 
 
 class TrainingRows(NamedTuple):
-    """What `fit` takes, and what is remembered of where it came from."""
+    """Inputs and target, and a description of the table."""
 
-    X: np.ndarray
-    """(n, d)"""
+    frame: pa.Table
+    """Inputs (n, d), with their names."""
     y: np.ndarray
     """(n,)"""
     schema: TableSchema
@@ -51,19 +59,19 @@ def read_training_rows(
     features : sequence of str
         The input columns; by default all others.
     drop : sequence of str
-        Columns that are left out.
+        Columns to leave out.
     one_hot : str or None
-        "auto" for every column of text, names separated by commas, or None for no column.
+        Columns to one-hot encode, separated by commas; "auto" for every column of text.
     drop_missing : bool
         Whether rows with missing values are left out; otherwise they are an error.
     config : dict, optional
-        Remembered with the columns.
+        Parameters to store in the description.
     """
-    source = named(reader.source)
+    source = display_name(reader.source)
     chosen = None if one_hot == "auto" else [n.strip() for n in (one_hot or "").split(",") if n.strip()]
-    require(reader.names, [target, *features, *drop, *(chosen or [])], source)
+    require_columns(reader.names, [target, *features, *drop, *(chosen or [])], source)
     if target in features:
-        raise TableError(f"The target {target} is also among --features; a model may not see its answer.")
+        raise TableError(f"The target {target} is also among --features; it cannot be an input, too.")
     left_out = {target, *drop}
     names = [n for n in (features or reader.names) if n not in left_out]
     if not names:
@@ -74,14 +82,17 @@ def read_training_rows(
     table = reader.read([*names, target], dict.fromkeys(chosen or [], pa.string()))
     if table.num_rows == 0:
         raise TableError(f"{source} has no rows.")
-    columns = learn_columns(table, names, chosen)
+    columns = choose_encoding(table, names, chosen)
+    inputs = Counter(name for column in columns for name in column.feature_names)
+    if repeated := [name for name, count in inputs.items() if count > 1]:
+        raise TableError(f"One-hot encoding makes an input {repeated[0]}, which is also a column. Rename it.")
     rows = encode(table, [*columns, _target(table, target)], source)
     if rows.missing and not drop_missing:
         raise TableError(missing_message(rows.missing, table.num_rows, source))
     data = rows.X[rows.complete]
     if len(data) == 0:
-        raise TableError(f"{source} has no row without missing values: {_most(rows.missing)}.")
-    X, y = np.ascontiguousarray(data[:, :-1]), np.ascontiguousarray(data[:, -1])
+        raise TableError(f"{source} has no row without missing values: {_most_missing(rows.missing)}.")
+    y = np.ascontiguousarray(data[:, -1])
     schema = TableSchema(
         target=target,
         columns=columns,
@@ -93,19 +104,19 @@ def read_training_rows(
         target_high=float(y.max()),
         config=dict(config or {}),
     )
-    return TrainingRows(X, y, schema)
+    return TrainingRows(to_frame(data[:, :-1], schema.feature_names), y, schema)
 
 
 def _target(table: pa.Table, target: str) -> Column:
     type_ = table.schema.field(target).type
-    kind = kind_of(type_)
-    if kind in ("text", "unfit"):
-        fault = disguised_numbers(table.column(target).cast(pa.string())) if kind == "text" else None
+    kind = column_kind(type_)
+    if kind in ("text", "unsupported"):
+        fault = numeric_text_problem(table.column(target).cast(pa.string())) if kind == "text" else None
         hint = f" It {fault}." if fault else ""
         raise TableError(f"The target {target} holds {type_}; a regression needs numbers.{hint}")
     return Column(target, "number")
 
 
-def _most(missing: dict[str, int]) -> str:
+def _most_missing(missing: dict[str, int]) -> str:
     name = max(missing, key=missing.__getitem__)
-    return f"{name} alone lacks {missing[name]}"
+    return f"{missing[name]} are missing in {name}"

@@ -1,4 +1,4 @@
-"""Tables out: batch by batch, to a file that appears whole or not at all, or to standard output."""
+"""Write tables in batches, to a file that appears complete or not at all, or to standard output."""
 
 from __future__ import annotations
 

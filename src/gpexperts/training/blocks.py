@@ -1,65 +1,80 @@
 """Small blocks of neighbouring rows, one from every region of the data, to train on.
 
-Hyperparameters do not need every row. They need fine structure (so rows that are close together) and
-every region (so one block from each of many parts of equal size): a few whole parts miss the odd
-region, and a random subset of rows sees no fine structure.
+Hyperparameters do not need every row. They need fine structure (rows that are close together) and every
+region (one block from each of many regions of equal size): a few whole parts may miss a region, and a
+random subset of rows shows no fine structure.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from gpexperts.partition.balanced import BalancedPartitioner
+from gpexperts.rows.base import Rows, RowSource
 from gpexperts.training.likelihood import Block
 
-__all__ = ["BlockDrawer", "regions", "sample_blocks"]
-
-BlockDrawer = Callable[..., list[Block]]
-"""Draws blocks as `sample_blocks` does, with its arguments; where rows are far away, in another way."""
+__all__ = ["BlockSampler", "regions"]
 
 
-def sample_blocks(
-    X: np.ndarray,
-    y: np.ndarray,
-    scale: np.ndarray,
-    *,
-    n_blocks: int,
-    block_size: int,
-    random_state: np.random.RandomState,
-) -> list[Block]:
-    """Cut the rows into `n_blocks` equal parts and take from each a random row with its neighbours.
+class BlockSampler:
+    """Draws training blocks from a row source, by row number.
 
     Parameters
     ----------
-    X : ndarray of shape (n, d)
-    y : ndarray of shape (n, p)
-    scale : ndarray of shape (d,)
-        Lengths that count as equal in the different inputs: the length scales learned so far.
-    n_blocks : int
-    block_size : int
-        Rows per block. Where the parts are not larger than that, the blocks are the parts and every
-        row is used once.
+    source : RowSource
+    sample : Rows
+        Of the source, or all of it; divides space into regions.
+    outputs : ndarray of int
+        Columns of y to train on.
     random_state : RandomState
-
-    Returns
-    -------
-    list of Block
     """
-    n_blocks = max(1, min(n_blocks, -(-len(X) // block_size)))
-    Z = X / scale
-    blocks = []
-    for rows in regions(Z, n_blocks, random_state):
-        if len(rows) > block_size:
-            centre = Z[rows[random_state.randint(len(rows))]]
-            distance = ((Z[rows] - centre) ** 2).sum(axis=1)
-            rows = rows[np.argpartition(distance, block_size)[:block_size]]
-        blocks.append(Block(X[rows], y[rows]))
-    return blocks
+
+    def __init__(
+        self, source: RowSource, sample: Rows, outputs: np.ndarray, random_state: np.random.RandomState
+    ) -> None:
+        self._source, self._sample, self._outputs = source, sample, outputs
+        self.random_state = random_state
+        self.n = source.n
+        self.variance = float(sample.y[:, outputs].var())
+        self.spread = _deviations(sample.X)
+        """(d,) of each input; 1 for a constant one."""
+        self.y_spread = _deviations(sample.y[:, outputs])
+        """(p,) of each output to train on."""
+
+    def draw(self, metric: np.ndarray, n_blocks: int, block_size: int) -> list[Block]:
+        """Divide space into `n_blocks` regions and take from each a random row with its nearest rows.
+
+        Parameters
+        ----------
+        metric : ndarray of shape (d,)
+            Lengths that count as equal in the different inputs: the length scales learned so far.
+        n_blocks : int
+        block_size : int
+            Rows per block. Where the blocks would take all rows, the regions are the blocks, and every
+            row is used once.
+        """
+        n_blocks = max(1, min(n_blocks, -(-self.n // block_size)))
+        if n_blocks * block_size >= self.n:
+            rows = self._source.take(np.arange(self.n))
+            return [self._block(rows, own) for own in regions(rows.X / metric, n_blocks, self.random_state)]
+        divided = regions(self._sample.X / metric, n_blocks, self.random_state)
+        centres = [own[self.random_state.randint(len(own))] for own in divided]
+        numbers = np.sort(self._source.nearest(self._sample.X[centres], metric, block_size), axis=1)
+        rows = self._source.take(np.unique(numbers))
+        return [self._block(rows, np.searchsorted(rows.number, own)) for own in numbers]
+
+    def _block(self, rows: Rows, positions: np.ndarray) -> Block:
+        return Block(rows.X[positions], rows.y[positions][:, self._outputs])
 
 
 def regions(Z: np.ndarray, n_regions: int, random_state: np.random.RandomState) -> list[np.ndarray]:
-    """Cut the rows of Z (n, d) into regions of equal size; returns the rows of each."""
+    """Divide the rows of Z (n, d) into regions of equal size; returns the positions of each."""
+    if n_regions == 1:
+        return [np.arange(len(Z))]
     labels = BalancedPartitioner().partition(Z, n_regions, random_state)
     return np.split(np.argsort(labels, kind="stable"), np.cumsum(np.bincount(labels))[:-1])
+
+
+def _deviations(A: np.ndarray) -> np.ndarray:
+    deviation = A.std(axis=0)
+    return np.where(deviation > 0, deviation, 1.0)

@@ -1,13 +1,13 @@
-"""Training whose cost grows with the accuracy wanted, not with the number of rows.
+"""The schedule of training: stages on small blocks, at a cost that does not grow with the number of rows.
 
-    stage 1   few blocks, standardised inputs, two starts: a first guess of the length scales
-    stage 2   blocks cut in the metric just learned: which kernels come into question?
-    stage 3   larger blocks in the newest metric, for each kernel left; many more rows choose one
-    stage 4   the chosen one again, on new blocks, if stage 3 gained much
+    stage 1   few blocks, standardised inputs, two starts: a first estimate of the length scales
+    stage 2   new blocks, using the length scales of stage 1: which kernels remain candidates?
+    stage 3   larger blocks, using the newest length scales, for each candidate; many more rows choose one
+    stage 4   the chosen kernel again, on new blocks, if stage 3 gained much
     last      the noise alone, on many more rows
 
-Neighbours in the learned metric are the rows that matter to each other, so that each stage trains on
-better blocks than the one before.
+Neighbours in the learned metric are the rows that are most correlated, so that each stage trains on better
+blocks than the previous one.
 """
 
 from __future__ import annotations
@@ -21,9 +21,8 @@ from sklearn.base import clone
 from sklearn.gaussian_process.kernels import Kernel
 
 from gpexperts.engines.base import Engine
-from gpexperts.experts.checkpoint import Checkpoint
-from gpexperts.kernels.named import Covariance, covariance_of
-from gpexperts.training.blocks import BlockDrawer, sample_blocks
+from gpexperts.kernels.base import Covariance
+from gpexperts.training.blocks import BlockSampler
 from gpexperts.training.likelihood import Block, TraceRow, Training, maximise_likelihood
 
 __all__ = ["Evidence", "StagedTraining", "largest_block", "train_in_stages"]
@@ -39,18 +38,18 @@ STEPS_BEFORE_CHOICE = 6
 """…and the kernels that are left are compared after so many steps."""
 SETTLED = 0.02
 """Gain in log likelihood per row below which a further stage is not worth its time."""
-IN_QUESTION = 0.03
+CLOSE = 0.03
 """Kernels worse than the best by more than this, in nats per row of stage 2, are given up."""
-MAX_IN_QUESTION = 2
+MAX_LEFT = 2
 SHORTER = 0.1
 """Stage 1 starts again with length scales so many times as long, and keeps the likelier end."""
 NOISE_AT_START = 0.05
-"""Stage 2 starts with at least this share of noise: from much less, the gradient of its logarithm
-vanishes and the optimiser would stay in a noise-free corner it was led into by poor blocks."""
+"""Stage 2 starts with at least this share of noise: with much less, the gradient of its logarithm vanishes
+and the optimiser would stay at the noise-free solution of stage 1."""
 
 
 class Evidence(NamedTuple):
-    """What speaks for a kernel."""
+    """Scores of a kernel on the same blocks."""
 
     log_likelihood: float
     """Per row."""
@@ -59,107 +58,101 @@ class Evidence(NamedTuple):
 
     @property
     def score(self) -> float:
-        """What kernels are compared by, in nats per row: half what the likelihood says, half the error.
+        """The mean of log likelihood and −½ log of the error, in nats per row, by which kernels are compared.
 
-        For a kernel that is right the two agree. For one that is wrong, held-out rows can mend the variance
-        later on, which the likelihood complains of, but not the mean.
+        For the right kernel the two agree. For a wrong one, the variance can be corrected later by held-out
+        log density, but not the mean.
         """
         return 0.5 * (self.log_likelihood - 0.5 * float(np.log(max(self.loo_error, np.finfo(float).tiny))))
 
 
 class StagedTraining(NamedTuple):
-    """What training on blocks found."""
+    """The result of training on blocks."""
 
     covariance: Covariance
     trace: list[TraceRow]
     """The steps of the chosen kernel, stage after stage."""
     choice: str
     """The name of the chosen kernel."""
-    evidence: dict[str, dict[str, Evidence]]
-    """For each kernel of stage 2, and for each that was in question at the end."""
+    reason: str
+    """The scores that decided."""
+    evidence: dict[str, dict[str, dict[str, float]]]
+    """Scores of each kernel in stage 2 ("first"), and of each that was left at the end ("last")."""
 
 
 def train_in_stages(
-    candidates: dict[str, Kernel],
-    X: np.ndarray,
-    y: np.ndarray,
+    candidates: dict[str, Covariance],
+    sampler: BlockSampler,
     engine: Engine,
     *,
-    random_state: np.random.RandomState,
     n_restarts: int = 0,
     trainable: bool = True,
     on_step: Callable[[TraceRow], None] | None = None,
-    say: Callable[[str], None] = lambda message: None,
-    checkpoint: Checkpoint | None = None,
-    draw: BlockDrawer = sample_blocks,
+    report: Callable[[str], None] = lambda message: None,
 ) -> StagedTraining:
     """Choose among kernels and train the chosen one, on blocks.
 
     Parameters
     ----------
-    candidates : dict of str to Kernel
-        Kernels to choose from, with equal hyperparameters; the first one learns the first metric.
-    X : ndarray of shape (n, d)
-    y : ndarray of shape (n, p)
+    candidates : dict of str to Covariance
+        To choose from, with equal hyperparameters; the first one learns the first metric.
+    sampler : BlockSampler
     engine : Engine
-    random_state : RandomState
     n_restarts : int
-        Further starts of the first stage.
+        Additional starts of the first stage.
     trainable : bool
         False only evaluates the first candidate where it starts.
-    on_step, say : callable
+    on_step, report : callable
         For progress reports.
-    checkpoint : Checkpoint, optional
-        Keeps every step, and knows those of a former attempt.
-    draw : callable
-        Draws blocks of X and y, or of the rows elsewhere of which these are a sample.
     """
-    stages = _Stages(X, y, engine, random_state, on_step, say, checkpoint, draw)
+    stages = _Stages(sampler, engine, on_step, report)
     choice, start = next(iter(candidates.items()))
-    no_metric = np.ones(X.shape[1])
-    if not trainable or start.n_dims == 0:
+    no_metric = sampler.spread
+    if not trainable or start.kernel.n_dims == 0:
         only = stages.train(start, stages.draw(no_metric, FINAL_BLOCKS), max_steps=0)
-        return StagedTraining(only.covariance, only.trace, choice, {})
+        return StagedTraining(only.covariance, only.trace, choice, "nothing to train", {})
 
     blocks = stages.draw(no_metric, FIRST_BLOCKS)
     # Where noise dominates, a smooth function is a local optimum next to the one with the fine structure.
     firsts = [
-        stages.train(kernel, blocks, max_steps=40, tolerance=1e-4, n_restarts=n_restarts)
-        for kernel in (start, _shorter(start))
+        stages.train(covariance, blocks, max_steps=40, tolerance=1e-4, n_restarts=n_restarts)
+        for covariance in (start, start.with_kernel(_shorter(start.kernel)))
     ]
     first = max(firsts, key=lambda training: training.trace[-1].log_marginal_likelihood)
     theta = first.covariance.kernel.theta
     blocks = stages.draw(stages.metric(first), CHOICE_BLOCKS)
-    starts = {name: _noisier(k.clone_with_theta(theta), float(y.var())) for name, k in candidates.items()}
-    second = {name: stages.train(k, blocks, max_steps=25, tolerance=1e-4) for name, k in starts.items()}
+    starts = {name: _noisier(c.at(theta), sampler.variance) for name, c in candidates.items()}
+    second = {name: stages.train(c, blocks, max_steps=25, tolerance=1e-4) for name, c in starts.items()}
     earlier = {name: _evidence(t, blocks) for name, t in second.items()}
-    _report(say, "in question", earlier, blocks)
+    _report(report, "candidates", earlier, blocks)
 
     by_score = sorted(earlier, key=lambda name: -earlier[name].score)
-    in_question = [n for n in by_score if earlier[n].score >= earlier[by_score[0]].score - IN_QUESTION]
-    in_question = in_question[:MAX_IN_QUESTION]
-    contested = len(in_question) > 1
-    third = {name: stages.refine(second[name], contested=contested) for name in in_question}
-    choice = in_question[0]
+    candidates_left = [n for n in by_score if earlier[n].score >= earlier[by_score[0]].score - CLOSE]
+    candidates_left = candidates_left[:MAX_LEFT]
+    several = len(candidates_left) > 1
+    third = {name: stages.refine(second[name], several=several) for name in candidates_left}
+    choice = candidates_left[0]
     many = NOISE_BLOCKS if stages.many else stages.final_blocks
     blocks = stages.draw(stages.metric(third[choice].training), many)
     ends = {name: refined.training for name, refined in third.items()}
-    if contested:
+    if several:
         ends = {name: stages.settle_noise(training, blocks) for name, training in ends.items()}
         choice = max(ends, key=lambda name: _evidence(ends[name], blocks).score)
     trainings = [second[choice], ends[choice]]
     if third[choice].pays:
         trainings.append(stages.refine(trainings[-1]).training)
-    if third[choice].pays or not contested:
+    if third[choice].pays or not several:
         trainings[-1] = stages.settle_noise(trainings[-1], blocks)
-    if not contested:
+    if not several:
         ends = {choice: trainings[-1]}
     later = {name: _evidence(training, blocks) for name, training in ends.items()}
-    _report(say, f"{choice} chosen", later, blocks)
+    _report(report, f"{choice} chosen", later, blocks)
     trace = first.trace
     for training in trainings:
         trace = trace + _continued(training.trace, trace[-1])
-    return StagedTraining(trainings[-1].covariance, trace, choice, {"first": earlier, "last": later})
+    evidence = {"first": _as_dicts(earlier), "last": _as_dicts(later)}
+    reason = _reason(choice, later if several else earlier)
+    return StagedTraining(trainings[-1].covariance, trace, choice, reason, evidence)
 
 
 def largest_block(n: int) -> int:
@@ -176,70 +169,62 @@ class _Refined(NamedTuple):
 
 @dataclass(frozen=True)
 class _Stages:
-    """The data and the tools that every stage uses."""
+    """What every stage uses."""
 
-    X: np.ndarray
-    y: np.ndarray
+    sampler: BlockSampler
     engine: Engine
-    random_state: np.random.RandomState
     on_step: Callable[[TraceRow], None] | None
-    say: Callable[[str], None]
-    checkpoint: Checkpoint | None
-    draw_blocks: BlockDrawer
+    report: Callable[[str], None]
 
     @property
     def final_blocks(self) -> tuple[int, int]:
-        return (1, len(self.X)) if len(self.X) <= EXACT else FINAL_BLOCKS
+        return (1, self.sampler.n) if self.sampler.n <= EXACT else FINAL_BLOCKS
 
     @property
     def many(self) -> bool:
         """Whether there are rows that the refined kernels have not seen."""
         n_blocks, block_size = FINAL_BLOCKS
-        return len(self.X) > n_blocks * block_size
+        return self.sampler.n > n_blocks * block_size
 
     def metric(self, training: Training) -> np.ndarray:
-        return training.covariance.length_scale(self.X.shape[1])
+        return training.covariance.metric(self.sampler.spread)
 
-    def draw(self, scale: np.ndarray, number_and_size: tuple[int, int]) -> list[Block]:
-        n_blocks, block_size = number_and_size
-        return self.draw_blocks(
-            self.X, self.y, scale, n_blocks=n_blocks, block_size=block_size, random_state=self.random_state
-        )
+    def draw(self, metric: np.ndarray, number_and_size: tuple[int, int]) -> list[Block]:
+        return self.sampler.draw(metric, *number_and_size)
 
-    def train(self, kernel: Kernel, blocks: list[Block], **settings: Any) -> Training:
+    def train(self, covariance: Covariance, blocks: list[Block], **settings: Any) -> Training:
         return maximise_likelihood(
-            covariance_of(kernel),
+            covariance,
             blocks,
             self.engine,
-            random_state=self.random_state,
+            random_state=self.sampler.random_state,
             on_step=self.on_step,
-            checkpoint=self.checkpoint,
             **settings,
         )
 
-    def refine(self, training: Training, *, contested: bool = False) -> _Refined:
-        """Train on large blocks in the newest metric; on all rows, only begin to while kernels compete."""
+    def refine(self, training: Training, *, several: bool = False) -> _Refined:
+        """Train on large blocks in the newest metric; on all rows, take few steps while kernels compete."""
         blocks = self.draw(self.metric(training), self.final_blocks)
         exact = len(blocks) == 1
-        steps = STEPS_BEFORE_CHOICE if exact and contested else 60
-        training = self.train(
-            training.covariance.kernel, blocks, max_steps=steps, tolerance=1e-4 if exact else 1e-5
-        )
+        steps = STEPS_BEFORE_CHOICE if exact and several else 60
+        training = self.train(training.covariance, blocks, max_steps=steps, tolerance=1e-4 if exact else 1e-5)
         first, last = training.trace[0], training.trace[-1]
         gain = (last.log_marginal_likelihood - first.log_marginal_likelihood) / _n_rows(blocks)
-        self.say(f"{gain:.4f} nats per row gained on {len(blocks)} new blocks")
+        self.report(f"{gain:.4f} nats per row gained on {len(blocks)} new blocks")
         return _Refined(training, pays=steps < 60 if exact else gain >= SETTLED)
 
     def settle_noise(self, training: Training, blocks: list[Block]) -> Training:
-        """Train the noise alone, where there are rows that may tell more of it.
+        """Train the noise alone, where there are rows that training has not seen.
 
-        Noise shows in rows that lie close together and disagree. They are few, and a sample holds
-        some of them by luck: it takes many rows to tell, which a single hyperparameter can afford.
+        Noise shows in rows that lie close together and differ. They are few, so that many rows are needed to
+        estimate it, which a single hyperparameter can afford.
         """
         if not self.many:
             return training
         kernel = training.covariance.kernel
-        noise = self.train(_only_noise_free(kernel), blocks, max_steps=15, tolerance=1e-5)
+        noise = self.train(
+            training.covariance.with_kernel(_only_noise_free(kernel)), blocks, max_steps=15, tolerance=1e-5
+        )
         levels = {name: noise.covariance.kernel.get_params()[name] for name in _noise_levels(kernel)}
         theta = clone(kernel).set_params(**levels).theta
         last = noise.trace[-1]._replace(theta=theta)
@@ -253,23 +238,35 @@ def _evidence(training: Training, blocks: list[Block]) -> Evidence:
 
 
 def _report(
-    say: Callable[[str], None], what: str, evidence: dict[str, Evidence], blocks: list[Block]
+    report: Callable[[str], None], what: str, evidence: dict[str, Evidence], blocks: list[Block]
 ) -> None:
     listed = ", ".join(f"{name} {e.log_likelihood:.4f} ({e.loo_error:.4f})" for name, e in evidence.items())
-    say(f"{what}, by log likelihood per row (leave-one-out error) of the same {len(blocks)} blocks: {listed}")
+    report(
+        f"{what}, by log likelihood per row (leave-one-out error) of the same {len(blocks)} blocks: {listed}"
+    )
+
+
+def _as_dicts(evidence: dict[str, Evidence]) -> dict[str, dict[str, float]]:
+    return {name: {**e._asdict(), "score": e.score} for name, e in evidence.items()}
+
+
+def _reason(choice: str, evidence: dict[str, Evidence]) -> str:
+    others = ", ".join(f"{name} {e.score:.4f}" for name, e in evidence.items() if name != choice)
+    score = f"score {evidence[choice].score:.4f} per row of the training blocks"
+    return f"{score} ({others})" if others else score
 
 
 def _n_rows(blocks: list[Block]) -> int:
     return sum(len(block.y) for block in blocks)
 
 
-def _noisier(kernel: Kernel, variance: float) -> Kernel:
-    """Return the kernel with its free noise raised to at least `NOISE_AT_START` of `variance`."""
-    raised = {}
+def _noisier(covariance: Covariance, variance: float) -> Covariance:
+    """Return the covariance with its free noise raised to at least `NOISE_AT_START` of `variance`."""
+    raised, kernel = {}, covariance.kernel
     for name in _noise_levels(kernel):
         level, bounds = kernel.get_params()[name], np.ravel(kernel.get_params()[f"{name}_bounds"])
         raised[name] = float(np.clip(max(level, NOISE_AT_START * variance), *bounds))
-    return clone(kernel).set_params(**raised)
+    return covariance.with_kernel(clone(kernel).set_params(**raised))
 
 
 def _shorter(kernel: Kernel) -> Kernel:

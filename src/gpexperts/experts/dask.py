@@ -1,0 +1,274 @@
+"""Experts on a Dask cluster: contiguous shards of them, each the result of a task.
+
+    shard g, queries ─► evaluate ─┐
+                                  ├─► moments_of ─► moments of a batch of queries
+    shard h, queries ─► evaluate ─┘
+
+A shard keeps its rows and factors on its worker. A task runs the functions of `gather` on the shard that it
+holds; there is one task per shard that the queries use, and one per batch of queries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gpexperts.engines.base import Engine
+from gpexperts.engines.dask import DaskEngine
+from gpexperts.engines.threads import ThreadEngine
+from gpexperts.engines.worker import keep_freed_memory
+from gpexperts.exceptions import ClusterError
+from gpexperts.experts.gather import Evaluated, evaluate, moments_of
+from gpexperts.experts.local import LocalExperts
+from gpexperts.experts.moments import ExpertMoments, ExpertPrediction, Request
+from gpexperts.experts.store import ExpertStore, Sample, Shared
+from gpexperts.kernels.base import Covariance
+
+__all__ = ["DaskExperts", "Gathered"]
+
+_FEWEST_QUERIES = 64
+"""Of a batch that is evaluated by itself."""
+
+
+class Gathered(NamedTuple):
+    """The moments of a batch of queries, and the experts that needed jitter."""
+
+    moments: ExpertMoments
+    jitter: dict[int, float]
+
+
+class DaskExperts(ExpertStore):
+    """Experts whose rows and factors are kept by the workers of a cluster.
+
+    Parameters
+    ----------
+    engine : DaskEngine
+    shards : list of Delayed
+        Each stands for a `LocalExperts`, in the order of their numbers.
+    firsts : ndarray of shape (G + 1,)
+        Shard g holds experts ``firsts[g]`` to ``firsts[g + 1] − 1``.
+    offsets : ndarray of shape (M + 1,)
+    covariance : Covariance
+    n_outputs : int
+    shared : tuple of ndarray or None
+        GRBCM's communication set.
+    communication : Delayed or None
+        Stands for the `LocalExperts` that holds the communication expert alone.
+    sample : Sample
+        Rows for selectors to learn from.
+    """
+
+    def __init__(
+        self,
+        engine: DaskEngine,
+        shards: Sequence[Any],
+        firsts: np.ndarray,
+        offsets: np.ndarray,
+        covariance: Covariance,
+        *,
+        n_outputs: int,
+        shared: Shared | None = None,
+        communication: Any = None,
+        sample: Sample,
+    ) -> None:
+        self.engine = engine
+        self.shards, self.firsts, self.offsets = list(shards), firsts, offsets
+        self.covariance = covariance
+        self.n_features, self.n_outputs = sample.X.shape[1], n_outputs
+        self.shared, self._communication = shared, communication
+        self._sample = sample
+        self.jitter: dict[int, float] = {}
+
+    @property
+    def sample(self) -> Sample:
+        return self._sample
+
+    # --------------------------------------------------------------------------------------- rows
+
+    def to_local(self, factor_budget: int) -> LocalExperts:
+        X, y = (np.concatenate(list(self.row_batches(column, 1 << 62))) for column in (0, 1))
+        local = LocalExperts(
+            X, y, self.offsets, self.covariance, shared=self.shared, factor_budget=factor_budget
+        )
+        local.jitter = dict(self.jitter)
+        return local
+
+    def row_batches(self, column: int, max_bytes: int) -> Iterator[np.ndarray]:
+        borders = self.offsets[self.firsts]
+        width = (self.n_features, self.n_outputs)[column]
+        step = max(1, max_bytes // (8 * width))
+        for start in range(0, int(borders[-1]), step):
+            stop = start + step
+            work = [
+                self.engine.task(
+                    f"rows of shard {g}", _rows_of, shard, slice(max(0, start - a), min(b, stop) - a), column
+                )
+                for g, (shard, (a, b)) in enumerate(zip(self.shards, pairwise(borders.tolist()), strict=True))
+                if start < b and a < stop
+            ]
+            yield from self.engine.compute(work)
+
+    def _by_shard(self, positions: np.ndarray) -> list[np.ndarray]:
+        """Ascending positions among all rows ↦ positions in each shard."""
+        starts = self.offsets[self.firsts]
+        return [positions[(positions >= a) & (positions < b)] - a for a, b in pairwise(starts)]
+
+    def take(self, positions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        work = [
+            self.engine.task(f"rows of shard {g}", LocalExperts.take, shard, own)
+            for g, (shard, own) in enumerate(zip(self.shards, self._by_shard(positions), strict=True))
+            if len(own)
+        ]
+        X, y = zip(*self.engine.compute(work), strict=True)
+        return np.concatenate(X), np.concatenate(y)
+
+    def without(self, positions: np.ndarray) -> DaskExperts:
+        kept = np.ones(int(self.offsets[-1]), dtype=bool)
+        kept[positions] = False
+        X, labels, position = self._sample
+        stays = kept[position]
+        shards = [
+            self.engine.task(f"shard {g} without rows", LocalExperts.without, shard, own)
+            if len(own)
+            else shard
+            for g, (shard, own) in enumerate(zip(self.shards, self._by_shard(positions), strict=True))
+        ]
+        return DaskExperts(
+            self.engine,
+            self.engine.persist(shards),
+            self.firsts,
+            np.concatenate([[0], np.cumsum(kept)])[self.offsets],
+            self.covariance,
+            n_outputs=self.n_outputs,
+            shared=self.shared,
+            communication=self._communication,
+            sample=Sample(X[stays], labels[stays], np.cumsum(kept)[position[stays]] - 1),
+        )
+
+    # --------------------------------------------------------------------------------- evaluation
+
+    def gather(self, X: np.ndarray, index: np.ndarray, request: Request, engine: Engine) -> ExpertMoments:
+        n_batches = max(1, min(self.engine.n_workers, len(X) // _FEWEST_QUERIES))
+        graphs = []
+        for some in np.array_split(np.arange(len(X)), n_batches):
+            queries = self.engine.task("queries", _pair, X[some], index[some])
+            X_there, index_there = (self.engine.task("queries", _item, queries, k) for k in (0, 1))
+            graphs.append(self.graph(X_there, index_there, self._shards_of(index[some]), request))
+        try:
+            gathered = self.engine.compute(graphs)
+        except ClusterError as error:
+            if error.deadly:
+                self._name_the_culprit(np.unique(index[index >= 0]), error)
+            raise
+        for batch in gathered:
+            self.jitter.update(batch.jitter)
+        return ExpertMoments.concatenate([batch.moments for batch in gathered])
+
+    def _shards_of(self, index: np.ndarray) -> list[int]:
+        """The shards that hold the experts of an index."""
+        used = np.unique(index[index >= 0])
+        return np.unique(np.searchsorted(self.firsts, used, side="right") - 1).tolist()
+
+    def graph(self, X: Any, index: Any, shards: Sequence[int], request: Request) -> Any:
+        """Return the task that turns queries and their index into a `Gathered`.
+
+        Parameters
+        ----------
+        X, index : Delayed
+            Queries (n, d) and their selected experts (n, K).
+        shards : sequence of int
+            Shards whose experts may be selected.
+        request : Request
+        """
+        task = self.engine.task
+        replies = [
+            task(f"predictions of {self._name(g)}", _evaluate, self.shards[g], X, index, request)
+            for g in shards
+        ]
+        communication = None
+        if request.communication:
+            communication = task("predictions of the communication expert", _last, self._communication, X)
+        return task(
+            "moments", _moments, self.covariance, self.n_outputs, X, index, replies, communication, request
+        )
+
+    def _name(self, g: int) -> str:
+        return f"experts {self.firsts[g]}..{self.firsts[g + 1] - 1}"
+
+    def _name_the_culprit(self, used: np.ndarray, error: ClusterError) -> None:
+        """Raise an error that names the expert whose matrix ends workers, if there is one.
+
+        Dask blames whatever work waited at the workers that died, so that each suspect is tried alone: the
+        shards, those that were blamed first, and then the experts of the guilty shard.
+        """
+        shard = np.searchsorted(self.firsts, used, side="right") - 1
+        blamed = {g: f"{self._name(g)}'" in str(error) for g in set(shard.tolist())}
+        for g in sorted(blamed, key=lambda g: (not blamed[g], g)):
+            own = used[shard == g].tolist()
+            if len(own) > 1 and self._deadly(g, own) is None:
+                continue
+            for i in own:
+                if named := self._deadly(g, [i]):
+                    raise named from error
+
+    def _deadly(self, g: int, experts: list[int]) -> ClusterError | None:
+        """The error of factorising the matrices of some experts of a shard, if that ends workers."""
+        name = f"expert {experts[0]}" if len(experts) == 1 else f"experts {experts[0]}..{experts[-1]}"
+        try:
+            self.engine.compute([self.engine.task(name, _factorise, self.shards[g], experts)])
+        except ClusterError as error:
+            if error.deadly:
+                return error
+        return None
+
+
+# ------------------------------------------------------------------------------ what a worker computes
+
+
+@keep_freed_memory()
+def _evaluate(
+    shard: LocalExperts, X: np.ndarray, index: np.ndarray, request: Request
+) -> tuple[list[Evaluated], dict[int, float]]:
+    evaluated = evaluate(shard, X, index, request, ThreadEngine(1))
+    return evaluated, {shard.first + i: jitter for i, jitter in shard.jitter.items()}
+
+
+@keep_freed_memory()
+def _last(communication: LocalExperts, X: np.ndarray) -> ExpertPrediction:
+    return communication.predict(communication.n_experts, X)
+
+
+@keep_freed_memory()
+def _moments(
+    covariance: Covariance,
+    n_outputs: int,
+    X: np.ndarray,
+    index: np.ndarray,
+    replies: Sequence[tuple[list[Evaluated], dict[int, float]]],
+    communication: ExpertPrediction | None,
+    request: Request,
+) -> Gathered:
+    evaluated = [predictions for predictions, _ in replies]
+    moments = moments_of(covariance, X, index, n_outputs, evaluated, communication, request, ThreadEngine(1))
+    return Gathered(moments, {i: jitter for _, of_shard in replies for i, jitter in of_shard.items()})
+
+
+@keep_freed_memory()
+def _factorise(shard: LocalExperts, experts: list[int]) -> None:
+    for i in experts:
+        shard.trained(i - shard.first)
+
+
+def _rows_of(shard: LocalExperts, rows: slice, column: int) -> np.ndarray:
+    return (shard.X, shard.y)[column][rows]
+
+
+def _pair(X: np.ndarray, index: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    return X, index
+
+
+def _item(values: Sequence[Any], k: int) -> Any:
+    return values[k]

@@ -1,0 +1,56 @@
+"""The formula of a prediction, without the experts: what a Dask worker needs besides its shard."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gpexperts.aggregation import Aggregator
+from gpexperts.experts.moments import Prediction, Request
+from gpexperts.scaling import Standardizer
+from gpexperts.selection import Selector
+from gpexperts.selection.base import checked_index
+
+__all__ = ["Formula"]
+
+
+@dataclass(frozen=True)
+class Formula:
+    """Turns queries into an index of experts, and the moments of experts into a prediction; picklable."""
+
+    x_scale: Standardizer
+    y_scale: Standardizer
+    selector: Selector
+    n_selected: int
+    n_experts: int
+    aggregator: Aggregator
+    """With its corrections."""
+    prune: float
+    noise_variance: float
+    variance_scale: np.ndarray
+    """(p,) factor of an observation's variance."""
+
+    def select(self, X: np.ndarray) -> np.ndarray:
+        """Return the selected experts (n, K) of queries X (n, d), in the units of the experts."""
+        return checked_index(self.selector.select(X, self.n_selected), len(X), self.n_experts)
+
+    @property
+    def request(self) -> Request:
+        """The moments that the aggregator needs."""
+        return Request(
+            covariance=self.aggregator.needs_covariance,
+            communication=self.aggregator.needs_communication,
+            local_noise=self.aggregator.needs_local_noise,
+            prune=self.prune,
+        )
+
+    def variance(self, prediction: Prediction, latent: bool) -> np.ndarray:
+        """(n, p), of the function or of a new observation, in the units of the experts."""
+        if latent:
+            return np.broadcast_to(prediction.var[:, None], prediction.mean.shape)
+        return self.variance_scale * prediction.observation_var(self.noise_variance)
+
+    def restored(self, mean: np.ndarray, var: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return mean and standard deviation (n, p) in the user's units."""
+        return self.y_scale.restore(mean), np.sqrt(var) * self.y_scale.scale

@@ -1,0 +1,74 @@
+"""Kernel objects of the user: evaluated on X as given, while experts store standardised inputs."""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.gaussian_process.kernels import Kernel
+
+from gpexperts.kernels.base import Covariance, Gradient
+from gpexperts.kernels.named import candidate_kernels, covariance_of
+from gpexperts.scaling import Standardizer
+
+__all__ = ["RawInputs", "candidate_covariances"]
+
+
+class RawInputs(Covariance):
+    """A covariance that is evaluated in the user's units of X.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        With lengths in the units of X.
+    x_scale : Standardizer
+        The user's units ↔ the units of the inputs that are passed to this object.
+    """
+
+    def __init__(self, kernel: Kernel, x_scale: Standardizer) -> None:
+        super().__init__(kernel)
+        self.x_scale = x_scale
+        self._raw = covariance_of(kernel)
+
+    def with_kernel(self, kernel: Kernel) -> RawInputs:
+        return RawInputs(kernel, self.x_scale)
+
+    def __call__(self, X: np.ndarray, Z: np.ndarray) -> np.ndarray:
+        return self._raw(self.x_scale.restore(X), self.x_scale.restore(Z))
+
+    def gram(self, X: np.ndarray) -> np.ndarray:
+        return self._raw.gram(self.x_scale.restore(X))
+
+    def noisy_gram_with_gradient(self, X: np.ndarray) -> tuple[np.ndarray, Gradient]:
+        return self._raw.noisy_gram_with_gradient(self.x_scale.restore(X))
+
+    def prior_variance(self, X: np.ndarray) -> np.ndarray:
+        return self._raw.prior_variance(self.x_scale.restore(X))
+
+    def vanishes(self, X: np.ndarray, Z: np.ndarray) -> bool:
+        return self._raw.vanishes(self.x_scale.restore(X), self.x_scale.restore(Z))
+
+    def metric(self, spread: np.ndarray) -> np.ndarray:
+        return self._raw.metric(spread * self.x_scale.scale) / self.x_scale.scale
+
+
+def candidate_covariances(
+    kernel: str | Kernel | None, spread_X: np.ndarray, spread_y: np.ndarray, x_scale: Standardizer
+) -> dict[str, Covariance]:
+    """Return the covariances to choose from, by name: several for "auto", one otherwise.
+
+    Parameters
+    ----------
+    kernel : str, Kernel or None
+        A kernel object is evaluated in the user's units of X.
+    spread_X, spread_y : ndarray of shape (d,) and (p,)
+        Standard deviations, in the units of the experts.
+    x_scale : Standardizer
+        The user's units ↔ the units of the experts.
+    """
+    kernels = candidate_kernels(kernel, spread_X, spread_y)
+    if not isinstance(kernel, Kernel):
+        return {name: covariance_of(candidate) for name, candidate in kernels.items()}
+    unchanged = bool((x_scale.shift == 0).all() and (x_scale.scale == 1).all())
+    return {
+        name: covariance_of(candidate) if unchanged else RawInputs(candidate, x_scale)
+        for name, candidate in kernels.items()
+    }

@@ -1,0 +1,123 @@
+"""Lazy prediction of Dask arrays and data frames, on the cluster that holds the experts.
+
+A partition of queries becomes one task per shard of experts and a few more: choose partitions of some ten
+thousand rows. Repairs and jitter are reported to the client by Dask's events, when a partition is computed.
+"""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+import numpy as np
+
+from gpexperts.experts.dask import DaskExperts, Gathered
+from gpexperts.formula import Formula
+from gpexperts.predictor import Predictor
+from gpexperts.rows.collections import checked_inputs, lazy_partitions
+
+__all__ = ["predict_lazily"]
+
+
+def predict_lazily(
+    predictor: Predictor, X: Any, names: list[str] | None, *, return_std: bool, latent: bool
+) -> Any:
+    """Return dask arrays of means, and of standard deviations if requested; nothing is computed yet.
+
+    Parameters
+    ----------
+    predictor : Predictor
+        Of a model whose experts are on a cluster.
+    X : dask array or frame
+    names : list of str or None
+        Columns that the model was fitted with.
+    return_std, latent : bool
+        As in `predict`.
+    """
+    import dask.array as da
+
+    model, experts = predictor.model, predictor.model.experts
+    assert isinstance(experts, DaskExperts)
+    engine = experts.engine
+    queries = lazy_partitions(X, "X")
+    if queries.names is not None and names is not None and queries.names != names:
+        raise ValueError(
+            f"The columns of X are {queries.names}, but the model was fitted with {names}; select them in "
+            "that order."
+        )
+    topic = _subscribed(predictor, engine.client)
+    (formula,) = engine.persist([engine.task("formula", _same, _Opaque(predictor.formula))])
+    everything = list(range(len(experts.shards)))
+    arrays: tuple[list[Any], list[Any]] = [], []
+    for b, block in enumerate(queries.blocks):
+        # Each task depends on the formula or on several others. Dask fuses chains of single dependencies
+        # differently from one call of compute to the next: one name would stand for different work.
+        X_b = engine.task(f"queries {b}", _queries, b, block, formula)
+        index = engine.task(f"selected experts of queries {b}", _selected, X_b, formula)
+        gathered = experts.graph(X_b, index, everything, predictor.formula.request)
+        answer = engine.task(f"predictions {b}", _predicted, gathered, formula, latent, topic)
+        n = queries.lengths[b] if queries.lengths is not None else np.nan
+        shape = (n,) if model.one_output else (n, model.n_outputs)
+        for k in (0, 1):
+            value = engine.task(f"predictions {b}", _value, answer, k, model.one_output, formula)
+            arrays[k].append(da.from_delayed(value, shape=shape, dtype=float))
+    mean, std = map(da.concatenate, arrays)
+    return (mean, std) if return_std else mean
+
+
+def _subscribed(predictor: Predictor, client: Any) -> str:
+    """Return the topic on which workers report repairs and jitter to the predictor."""
+    topic = f"gpexperts-{uuid.uuid4().hex}"
+
+    def heard(event: Any) -> None:
+        _, report = event
+        predictor.count_repairs(int(report["repaired"]))
+        predictor.model.experts.jitter.update({int(i): float(j) for i, j in report["jitter"]})
+        predictor.report_jitter()
+
+    client.subscribe_topic(topic, heard)
+    return topic
+
+
+class _Opaque:
+    """Hides a value from Dask, which would look for tasks in it."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+# ------------------------------------------------------------------------------ what a worker computes
+
+
+def _same(opaque: _Opaque) -> Any:
+    return opaque.value
+
+
+def _queries(number: int, X: Any, formula: Formula) -> np.ndarray:
+    X, d = checked_inputs(number, X), len(formula.x_scale.shift)
+    if X.shape[1] != d:
+        raise ValueError(
+            f"X has {X.shape[1]} features, but DistributedGPRegressor is expecting {d} features as input."
+        )
+    return formula.x_scale.transform(X)
+
+
+def _selected(X: np.ndarray, formula: Formula) -> np.ndarray:
+    return formula.select(X)
+
+
+def _predicted(
+    gathered: Gathered, formula: Formula, latent: bool, topic: str
+) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and standard deviation (n, p), in the user's units."""
+    prediction = formula.aggregator.combine(gathered.moments)
+    if prediction.repaired or gathered.jitter:
+        from distributed import get_worker
+
+        report = {"repaired": prediction.repaired, "jitter": list(gathered.jitter.items())}
+        get_worker().log_event(topic, report)
+    return formula.restored(prediction.mean, formula.variance(prediction, latent))
+
+
+def _value(answer: tuple[np.ndarray, np.ndarray], k: int, one_output: bool, formula: Formula) -> np.ndarray:
+    return answer[k][:, 0] if one_output else answer[k]

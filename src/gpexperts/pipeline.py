@@ -1,0 +1,269 @@
+"""The only fit: rows in, a fitted model out, one line per stage.
+
+    rows ─► hold out ─► scale ─► train ─► assign to experts ─► build the store ─► FittedModel
+
+Rows of this process and rows on a cluster take the same way; they differ in where rows come from (the
+`RowSource`) and where experts are kept (the `ExpertStore`).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from gpexperts.calibration import HELD_OUT, draw_held_out, kept_labels
+from gpexperts.choices import Choice
+from gpexperts.experts.build import Assigned, build_store, training_blocks
+from gpexperts.kernels.base import Covariance
+from gpexperts.kernels.raw import candidate_covariances
+from gpexperts.memory import check_memory
+from gpexperts.model import FittedModel, Seeds
+from gpexperts.partition.assign import Plan, assign, plan_parts, warn_of_fewer
+from gpexperts.progress import reporters
+from gpexperts.rows.base import SAMPLE_ROWS, Rows, RowSource
+from gpexperts.rows.dask import DaskRows
+from gpexperts.rows.units import choose_units
+from gpexperts.settings import Settings
+from gpexperts.training.blocks import BlockSampler
+from gpexperts.training.likelihood import TraceRow, maximise_likelihood
+from gpexperts.training.schedule import largest_block, train_in_stages
+from gpexperts.training.warn import warn_of_training
+from gpexperts.validation import is_auto
+
+__all__ = ["fit_model"]
+
+
+class Streams(NamedTuple):
+    """One source of randomness for each stage, so that no stage depends on how much another draws."""
+
+    partition: np.random.RandomState
+    training: np.random.RandomState
+    communication: np.random.RandomState
+    sample: np.random.RandomState
+    calibration: np.random.RandomState
+    seeds: Seeds
+
+    @classmethod
+    def of(cls, random_state: object) -> Streams:
+        """Derive all streams from the user's `random_state`."""
+        seeds = check_random_state(random_state).randint(np.iinfo(np.int32).max, size=7)
+        streams = (np.random.RandomState(seeds[k]) for k in (0, 1, 2, 5, 6))
+        return cls(*streams, Seeds(int(seeds[3]), int(seeds[4])))
+
+
+class Trained(NamedTuple):
+    """The result of training."""
+
+    covariance: Covariance
+    trace: list[TraceRow]
+    choice: Choice | None
+
+
+def fit_model(rows: RowSource, settings: Settings, *, one_output: bool) -> FittedModel:
+    """Fit a model to rows in the user's units.
+
+    Parameters
+    ----------
+    rows : RowSource
+    settings : Settings
+    one_output : bool
+        Whether y had one dimension.
+
+    Returns
+    -------
+    FittedModel
+    """
+    n, streams = rows.n, Streams.of(settings["random_state"])
+    held_out = draw_held_out(n, streams.calibration) if settings["calibrate"] else np.empty(0, np.int64)
+    rows, kept_out, plan = _hold_out(rows, settings, held_out)
+    _check_memory(settings, rows.n, plan.largest)
+
+    units, varies = choose_units(
+        *rows.summary(),
+        standardize=bool(settings["standardize"]),
+        kernel_is_object=settings.kernel_is_object,
+    )
+    rows = rows.in_units(units)
+    sample = rows.sample(SAMPLE_ROWS, streams.sample)
+    trainable = settings["optimizer"] is not None and bool(varies.any())
+    outputs = np.flatnonzero(varies) if varies.any() else np.arange(rows.n_outputs)
+    sampler = BlockSampler(rows, sample, outputs, streams.training)
+    candidates = candidate_covariances(settings["kernel"], sampler.spread, sampler.y_spread, units.x)
+
+    choices: dict[str, Choice] = {}
+    full, trained = settings["training"] == "full", None
+    if not full or (len(candidates) > 1 and trainable):
+        trained = _train_on_blocks(candidates, sampler, settings, trainable)
+    metric = _partition_metric(None if full else trained, sampler, settings, choices)
+    assigned = _assign(rows, plan, metric, sample, settings, streams)
+    _check_memory(settings, rows.n, int(assigned.sizes.max()) + plan.n_shared)
+    if full:
+        start = trained.covariance if trained is not None else next(iter(candidates.values()))
+        choice = None if trained is None else trained.choice
+        trained = _train_on_parts(start, assigned, outputs, settings, trainable, streams, choice)
+    assert trained is not None
+    reporters().message(1, f"kernel: {trained.covariance.kernel}")
+    warn_of_training(
+        trained.covariance,
+        trained.trace[-1],
+        trainable=trainable,
+        kernel_is_object=settings.kernel_is_object,
+        variance=sampler.variance,
+    )
+
+    experts = build_store(
+        assigned,
+        trained.covariance,
+        factor_budget=settings.factor_budget,
+        memory_budget=settings["memory_budget"],
+    )
+    if trained.choice is not None:
+        choices["kernel"] = trained.choice
+    how = f"{assigned.sizes.min()} to {assigned.sizes.max()} of the {rows.n} rows each"
+    choices["n_experts"] = Choice(len(assigned.sizes), how)
+    reporters().message(1, f"experts: {choices['n_experts']}")
+    return FittedModel(
+        x_scale=units.x,
+        y_scale=units.y,
+        experts=experts,
+        centroids=assigned.centroids,
+        labels=_labels(assigned, n, held_out),
+        one_output=one_output,
+        trace=tuple(trained.trace),
+        choices=choices,
+        seeds=streams.seeds,
+        calibrate=settings["calibrate"],
+        held_out=None if kept_out is None else units.apply(kept_out.X, kept_out.y),
+    )
+
+
+def _hold_out(
+    rows: RowSource, settings: Settings, held_out: np.ndarray
+) -> tuple[RowSource, Rows | None, Plan]:
+    """Take out the rows that calibrate intervals, and plan the parts of the others."""
+    partition, kept_out = settings["partition"], None
+    if len(held_out):
+        if settings.partitioner is None:
+            partition = kept_labels(partition, rows.n, held_out)
+        rows, kept_out = rows.without(held_out), rows.take(held_out)
+    aggregator = settings.aggregator
+    plan = plan_parts(
+        rows.n,
+        partition if settings.partitioner is None else settings.partitioner,
+        settings["n_experts"],
+        settings["expert_size"],
+        shares_rows=aggregator.needs_communication,
+        communication_rows=getattr(aggregator, "communication_size", None),
+    )
+    if rows.n <= SAMPLE_ROWS:
+        rows = rows.in_memory()
+    elif plan.labels is not None and isinstance(rows, DaskRows):
+        raise ValueError(
+            f"partition holds labels, but X is a dask collection of {rows.n} rows; name a method: "
+            "'balanced', 'kmeans' or 'random'."
+        )
+    elif isinstance(rows, DaskRows):
+        rows = rows.kept()
+    return rows, kept_out, plan
+
+
+def _check_memory(settings: Settings, n: int, expert_rows: int) -> None:
+    """Refuse, before the work, a fit whose largest expert has this many rows or more."""
+    full = settings["training"] == "full"
+    check_memory(
+        settings["memory_budget"],
+        n=n,
+        expert_rows=expert_rows,
+        block_rows=expert_rows if full else largest_block(n),
+        full=full,
+        there=settings.engine.worker_memory,
+    )
+
+
+def _partition_metric(
+    trained: Trained | None, sampler: BlockSampler, settings: Settings, choices: dict[str, Choice]
+) -> np.ndarray:
+    """The length that counts as 1 in each input when rows are divided among experts."""
+    if not is_auto(settings["partition"]):
+        return np.ones_like(sampler.spread)
+    if trained is None:
+        choices["partition"] = Choice(
+            "balanced", "in standardised units, as the kernel is trained on the parts"
+        )
+        return np.ones_like(sampler.spread)
+    choices["partition"] = Choice("balanced", "in the metric of the trained kernel")
+    return trained.covariance.metric(sampler.spread)
+
+
+def _assign(
+    rows: RowSource, plan: Plan, metric: np.ndarray, sample: Rows, settings: Settings, streams: Streams
+) -> Assigned:
+    reporters().start("dividing the rows among experts")
+    parts, shared = assign(
+        rows,
+        plan,
+        settings.partitioner,
+        metric,
+        sample,
+        partition_rng=streams.partition,
+        communication_rng=streams.communication,
+    )
+    assigned = Assigned(parts, shared, settings.engine, n_features=rows.n_features, n_outputs=rows.n_outputs)
+    warn_of_fewer(len(assigned.sizes), plan.n_experts)
+    return assigned
+
+
+def _train_on_blocks(
+    candidates: dict[str, Covariance], sampler: BlockSampler, settings: Settings, trainable: bool
+) -> Trained:
+    """Train on small blocks from every region: the cost does not grow with the rows."""
+    reporters().start("training on small blocks")
+    staged = train_in_stages(
+        candidates,
+        sampler,
+        settings.engine,
+        n_restarts=settings["n_restarts"],
+        trainable=trainable,
+        on_step=_report_step,
+        report=lambda message: reporters().message(1, message),
+    )
+    return Trained(staged.covariance, staged.trace, Choice(staged.choice, staged.reason, staged.evidence))
+
+
+def _train_on_parts(
+    start: Covariance,
+    assigned: Assigned,
+    outputs: np.ndarray,
+    settings: Settings,
+    trainable: bool,
+    streams: Streams,
+    choice: Choice | None,
+) -> Trained:
+    """The paper's joint training on every part."""
+    reporters().start("training on every part")
+    training = maximise_likelihood(
+        start,
+        training_blocks(assigned, outputs),
+        settings.engine,
+        n_restarts=settings["n_restarts"],
+        random_state=streams.training,
+        max_steps=200 if trainable else 0,
+        on_step=_report_step,
+    )
+    return Trained(training.covariance, training.trace, choice)
+
+
+def _report_step(row: TraceRow) -> None:
+    reporters().advance(1, f"log likelihood {row.log_marginal_likelihood:.6g}, {row.seconds:.1f} s")
+
+
+def _labels(assigned: Assigned, n: int, held_out: np.ndarray) -> np.ndarray | None:
+    """The expert of each of the user's rows."""
+    kept = assigned.labels(n - len(held_out))
+    if kept is None or len(held_out) == 0:
+        return kept
+    labels = np.full(n, HELD_OUT)
+    labels[np.delete(np.arange(n), held_out)] = kept
+    return labels

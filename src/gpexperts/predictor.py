@@ -1,0 +1,283 @@
+"""Prediction: from a fitted model and the current settings to means, deviations and explanations.
+
+    queries ─► select ─► gather (experts) ─► combine (aggregation) ─► mean, variance ─► the user's units
+
+A `Predictor` is built from a `FittedModel` and a snapshot of the settings, and is replaced when those change.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gpexperts.calibration import Calibration
+from gpexperts.choices import Choice
+from gpexperts.engines import Engine
+from gpexperts.experts.local import LocalExperts
+from gpexperts.experts.moments import ExpertMoments, Prediction, Request
+from gpexperts.experts.store import ExpertStore
+from gpexperts.explanation import Explanation
+from gpexperts.formula import Formula
+from gpexperts.metrics import checked_level, gaussian_width
+from gpexperts.model import FittedModel
+from gpexperts.prepare import check_served, evaluation_engine, expert_means, experts_view, tuned
+from gpexperts.progress import reporters
+from gpexperts.selection import Selector
+from gpexperts.settings import Settings
+from gpexperts.training.likelihood import warn_of_jitter
+from gpexperts.tuning import Tuning
+from gpexperts.validation import is_auto
+
+__all__ = ["Learned", "Predictor"]
+
+
+class Learned(NamedTuple):
+    """What a predictor has learned for its settings: what a pickle or a model file stores of it."""
+
+    selector: Selector | None
+    """Fitted; None where it consists of the training rows and is fitted again."""
+    tuning: Tuning
+    choices: dict[str, Choice]
+    calibration: Calibration | None
+
+
+class Predictor:
+    """Predicts with a fitted model, with one selection and one aggregation.
+
+    Parameters
+    ----------
+    model : FittedModel
+    settings : Settings
+    selector : Selector
+        Fitted.
+    tuning : Tuning
+    choices : dict of str to Choice
+        What was chosen for these settings.
+    calibration : Calibration or None
+        Of the held-out rows, where there are any.
+    """
+
+    def __init__(
+        self,
+        model: FittedModel,
+        settings: Settings,
+        selector: Selector,
+        tuning: Tuning,
+        choices: dict[str, Choice],
+        calibration: Calibration | None,
+    ) -> None:
+        self.model, self.settings = model, settings
+        self.selector, self.tuning, self.choices, self.calibration = selector, tuning, choices, calibration
+        self.queries_repaired = 0
+        """Queries whose NPAE system had to be repaired."""
+        self.jitter_was_reported = model.trace[-1].jittered > 0
+        self._lock = threading.Lock()
+        scale = np.ones(model.n_outputs)
+        if model.calibrate == "scale" and calibration is not None:
+            scale = calibration.variance_scale
+        self.formula = Formula(
+            model.x_scale,
+            model.y_scale,
+            selector,
+            tuning.n_selected,
+            model.experts.n_experts,
+            tuning.applied(settings.aggregator),
+            tuning.prune,
+            model.covariance.noise_variance,
+            scale,
+        )
+
+    @classmethod
+    def build(cls, model: FittedModel, settings: Settings) -> Predictor:
+        """Fit the selector, choose K and calibrate, for the current settings.
+
+        Raises
+        ------
+        RefitRequiredError
+            If the fitted experts cannot serve these settings.
+        """
+        check_served(model, settings)
+        choices: dict[str, Choice] = {}
+        reporters().start("fitting the selector")
+        selector = settings.selector.fit(experts_view(model, settings))
+        if is_auto(settings["selection"]):
+            choices["selection"] = Choice("nearest_rows", "the experts that own the nearest training rows")
+        tuning = tuned(model, settings, selector, choices)
+        predictor = cls(model, settings, selector, tuning, choices, None)
+        if model.held_out is not None:
+            predictor = predictor._calibrated(*model.held_out)
+        # A selector that fails or a wrong K is an error now, and not at the first prediction.
+        predictor.formula.select(model.centroids[:1])
+        return predictor
+
+    @classmethod
+    def restored(cls, model: FittedModel, settings: Settings, learned: Learned) -> Predictor:
+        """Return a predictor with what another has learned for the same model and settings."""
+        selector = learned.selector
+        if selector is None:
+            selector = settings.selector.fit(experts_view(model, settings))
+        return cls(model, settings, selector, learned.tuning, learned.choices, learned.calibration)
+
+    @property
+    def learned(self) -> Learned:
+        """What is worth storing."""
+        experts = self.model.experts
+        again = isinstance(experts, LocalExperts) and self.selector.repeats(experts.X)
+        return Learned(None if again else self.selector, self.tuning, self.choices, self.calibration)
+
+    @property
+    def _engine(self) -> Engine:
+        """Where experts are evaluated: those of this process, here."""
+        return evaluation_engine(self.model, self.settings)
+
+    def _calibrated(self, X: np.ndarray, y: np.ndarray) -> Predictor:
+        reporters().start("calibrating")
+        scores = np.empty_like(y)
+        for rows, _, prediction in self.batches(X, self.formula.select(X)):
+            std = np.sqrt(prediction.observation_var(self.formula.noise_variance))
+            scores[rows] = np.abs(y[rows] - prediction.mean) / std
+        calibration = Calibration(np.sort(scores, axis=0))
+        scale = self.model.shaped(calibration.variance_scale)
+        choice = Choice(
+            self.model.calibrate,
+            f"{len(y)} held-out rows; their mean squared score is {np.round(scale, 3)}",
+            {"rows_held_out": len(y), "variance_scale": np.asarray(scale).tolist()},
+        )
+        reporters().message(1, f"calibration: {choice.reason}")
+        choices = {**self.choices, "calibrate": choice}
+        return Predictor(self.model, self.settings, self.selector, self.tuning, choices, calibration)
+
+    # --------------------------------------------------------------------------------- predictions
+
+    def batches(
+        self, X: np.ndarray, index: np.ndarray
+    ) -> Iterator[tuple[np.ndarray, ExpertMoments, Prediction]]:
+        """Yield (rows, moments, prediction) for batches of queries within the memory budget.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n, d)
+            Queries, in the units of the experts.
+        index : ndarray of shape (n, K)
+            Their selected experts.
+        """
+        experts, formula = self.model.experts, self.formula
+        reporters().start("evaluating experts", len(X))
+        # Queries that share experts share the blocks k(X_i, X_j), if they are in the same batch.
+        order = np.lexsort(index.T[::-1])
+        size = _batch_size(experts, formula.request, index.shape[1], self.settings.work_budget)
+        for start in range(0, len(X), size):
+            rows = order[start : start + size]
+            moments = experts.gather(X[rows], index[rows], formula.request, self._engine)
+            prediction = formula.aggregator.combine(moments)
+            self.count_repairs(prediction.repaired)
+            yield rows, moments, prediction
+            reporters().advance(len(rows))
+
+    def count_repairs(self, repaired: int) -> None:
+        """Add to the number of repaired queries."""
+        if repaired:
+            with self._lock:
+                self.queries_repaired += repaired
+
+    def report_jitter(self) -> None:
+        """Warn once if factorising experts needed jitter: they are factorised when first evaluated."""
+        with self._lock:
+            jitters = tuple(self.model.experts.jitter.values())
+            news = bool(jitters) and not self.jitter_was_reported
+            self.jitter_was_reported |= news
+        if news:
+            warn_of_jitter(f"{len(jitters)} experts (up to {max(jitters):g} of their mean variance)")
+
+    def predict(self, X: np.ndarray, *, return_std: bool, latent: bool) -> tuple[np.ndarray, np.ndarray]:
+        """Return mean and std, (n, p), in the user's units; std is empty unless requested.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n, d)
+            Queries, in the user's units.
+        return_std : bool
+        latent : bool
+            Whether std is that of the noise-free function.
+        """
+        X = self.model.x_scale.transform(X)
+        n, p = len(X), self.model.n_outputs
+        index = self.formula.select(X)
+        if index.shape[1] == 1 and not return_std and self.formula.aggregator.keeps_single_mean:
+            mean = expert_means(self.model, self.settings, X, index)[:, 0]
+            self.report_jitter()
+            return self.model.y_scale.restore(mean), np.empty((0, p))
+        mean, var = np.empty((n, p)), np.empty((n, p))
+        for rows, _, prediction in self.batches(X, index):
+            mean[rows] = prediction.mean
+            var[rows] = self.formula.variance(prediction, latent)
+        self.report_jitter()
+        return self.formula.restored(mean, var)
+
+    def interval_width(self, level: float) -> Any:
+        """Half the width of an interval, a number or (p,), in units of the std of `predict`."""
+        if self.model.calibrate == "conformal" and self.calibration is not None:
+            width = self.model.shaped(self.calibration.quantile(checked_level(level)))
+            return float(width) if self.model.one_output else width
+        return gaussian_width(level)
+
+    def select(self, X: np.ndarray) -> np.ndarray:
+        """Return the selected experts (n, K) of queries in the user's units; pruned ones are −1."""
+        X = self.model.x_scale.transform(X)
+        index = self.formula.select(X)
+        if self.formula.prune > 0:
+            for rows, moments, _ in self.batches(X, index.copy()):
+                index[rows] = moments.index
+        return index
+
+    def explain(self, X: np.ndarray) -> Explanation:
+        """Return the selected experts of each query, their predictions and weights."""
+        model, formula = self.model, self.formula
+        X = model.x_scale.transform(X)
+        n, p = len(X), model.n_outputs
+        index = formula.select(X)
+        K = index.shape[1]
+        mean, var = np.empty((n, p)), np.empty((n, p))
+        expert_mean, expert_var, weight = np.empty((n, K, p)), np.empty((n, K)), np.zeros((n, K))
+        communication_mean, communication_weight = np.zeros((n, p)), np.zeros(n)
+        for rows, moments, prediction in self.batches(X, index.copy()):
+            index[rows] = moments.index
+            mean[rows] = prediction.mean
+            var[rows] = formula.variance(prediction, latent=False)
+            expert_mean[rows], expert_var[rows] = moments.mean, moments.var
+            weight[rows] = prediction.weight
+            if prediction.communication_weight is not None:
+                communication_mean[rows] = moments.communication_mean
+                communication_weight[rows] = prediction.communication_weight
+        self.report_jitter()
+        restore, scale = model.y_scale.restore, model.y_scale.scale
+        shared = formula.aggregator.needs_communication
+        mean, std = formula.restored(mean, var)
+        return Explanation(
+            experts=index,
+            expert_mean=model.shaped(restore(expert_mean)),
+            expert_std=model.shaped(np.sqrt(expert_var)[:, :, None] * scale),
+            weight=weight,
+            prior_weight=1.0 - weight.sum(axis=1) - communication_weight,
+            prior_mean=model.shaped(model.y_scale.shift),
+            mean=model.shaped(mean),
+            std=model.shaped(std),
+            communication_mean=model.shaped(restore(communication_mean)) if shared else None,
+            communication_weight=communication_weight if shared else None,
+        )
+
+
+def _batch_size(experts: ExpertStore, request: Request, K: int, budget: int) -> int:
+    """How many queries fit the budget, by what one of them keeps in memory."""
+    shared = 0 if experts.shared is None else len(experts.shared[0])
+    largest = np.sort(experts.sizes)[::-1][:K] + shared
+    words = 4 * experts.n_features + (4 + experts.n_outputs) * K
+    if request.covariance:
+        # q of each selected expert, the gathered copies of a pair, R, its solve, and the list of pairs.
+        words += int(largest.sum()) + 4 * int(largest[0]) + 8 * K * K
+    else:
+        words += 3 * int(largest[0])
+    return max(16, budget // (8 * words))

@@ -1,0 +1,242 @@
+"""Rows of a Dask collection: they stay on the workers, and only what is asked for by number is gathered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from gpexperts.engines.dask import DaskEngine
+from gpexperts.rows.base import Route, Rows, RowSource, Units
+from gpexperts.rows.collections import checked_rows, paired_partitions
+from gpexperts.rows.nearest import Nearest, merged, nearest_rows
+from gpexperts.scaling import ColumnSummary
+
+__all__ = ["DaskRows"]
+
+Block = tuple[np.ndarray, np.ndarray]
+"""Inputs (k, d) and targets (k, p) of a partition."""
+
+_FAN_IN = 16
+"""Partitions whose nearest rows are merged in one task."""
+_KEPT_SHARE = 0.1
+"""Partitions that take no more than this share of the workers' memory stay there during a fit; larger ones
+are read again whenever they are needed."""
+_SHARDS_PER_BUNDLE, _BUNDLE_BYTES = 10, 32 * 1024**2
+"""Shards are shuffled in bundles, since every partition sends one piece to every bundle. A bundle has at most
+this many shards, and rows of this many bytes or one shard: it must fit a worker several times."""
+
+
+class DaskRows(RowSource):
+    """Rows in the partitions of a Dask collection.
+
+    Parameters
+    ----------
+    engine : DaskEngine
+    blocks : list of Delayed
+        The `Block` of each partition.
+    summaries : list of tuple of ColumnSummary
+        Of the X and y of each partition, before `units` are applied.
+    units : Units or None
+        Applied to every row that is returned; None returns rows as they are.
+    """
+
+    def __init__(
+        self,
+        engine: DaskEngine,
+        blocks: list[Any],
+        summaries: list[tuple[ColumnSummary, ColumnSummary]],
+        units: Units | None = None,
+    ) -> None:
+        self.engine, self._blocks, self._summaries, self._units = engine, blocks, summaries, units
+        self._starts = np.concatenate([[0], np.cumsum([x.n for x, _ in summaries])])
+        self.n = int(self._starts[-1])
+        self.n_features, self.n_outputs = (len(s.mean) for s in summaries[0])
+
+    @classmethod
+    def of(cls, engine: DaskEngine, X: Any, y: Any) -> tuple[DaskRows, list[str] | None, bool]:
+        """Read a collection.
+
+        Returns
+        -------
+        rows : DaskRows
+        names : list of str or None
+            Columns of X, if it is a data frame.
+        one_output : bool
+            Whether y has one dimension.
+        """
+        pairs, names, one_output = paired_partitions(X, y)
+        blocks = [engine.task(f"partition {b}", checked_rows, b, *pair) for b, pair in enumerate(pairs)]
+        summaries = engine.compute(
+            [engine.task(f"summary of partition {b}", _summary, block) for b, block in enumerate(blocks)]
+        )
+        rows = cls(engine, blocks, summaries)
+        if rows.n == 0:
+            raise ValueError("Found array with 0 sample(s): every partition of X is empty; fit needs rows.")
+        return rows, names, one_output
+
+    def kept(self) -> DaskRows:
+        """Return the same rows, kept on the workers if that leaves room for everything else."""
+        room = (self.engine.worker_memory or 0) * self.engine.n_workers
+        if self._n_bytes > _KEPT_SHARE * room:
+            return self
+        return DaskRows(self.engine, self.engine.persist(self._blocks), self._summaries, self._units)
+
+    @property
+    def _n_bytes(self) -> int:
+        return 8 * self.n * (self.n_features + self.n_outputs)
+
+    def summary(self) -> tuple[ColumnSummary, ColumnSummary]:
+        of_x, of_y = (ColumnSummary.combined(column) for column in zip(*self._summaries, strict=True))
+        return of_x, of_y
+
+    def in_units(self, units: Units) -> DaskRows:
+        return DaskRows(self.engine, self._blocks, self._summaries, units)
+
+    def without(self, numbers: np.ndarray) -> DaskRows:
+        blocks = [
+            self.engine.task(f"partition {b} without rows", _without, block, local) if len(local) else block
+            for b, (block, local) in enumerate(zip(self._blocks, self._local(numbers), strict=True))
+        ]
+        summaries = self.engine.compute(
+            [self.engine.task(f"summary of partition {b}", _summary, block) for b, block in enumerate(blocks)]
+        )
+        return DaskRows(self.engine, blocks, summaries, self._units)
+
+    def _local(self, numbers: np.ndarray) -> list[np.ndarray]:
+        """Ascending numbers ↦ positions in each partition."""
+        return [
+            part - start
+            for part, start in zip(
+                np.split(numbers, np.searchsorted(numbers, self._starts[1:-1])), self._starts, strict=False
+            )
+        ]
+
+    def take(self, numbers: np.ndarray) -> Rows:
+        work = [
+            self.engine.task(f"rows of partition {b}", _taken, block, local, self._units)
+            for b, (block, local) in enumerate(zip(self._blocks, self._local(numbers), strict=True))
+            if len(local)
+        ]
+        if not work:
+            return Rows(numbers, np.empty((0, self.n_features)), np.empty((0, self.n_outputs)))
+        X, y = zip(*self.engine.compute(work), strict=True)
+        return Rows(numbers, np.concatenate(X), np.concatenate(y))
+
+    def nearest(self, points: np.ndarray, metric: np.ndarray, m: int) -> np.ndarray:
+        wanted = self.engine.task("points", _wanted, points, metric, m, self._units)
+        found = [
+            self.engine.task(f"nearest rows of partition {b}", _nearest, block, int(start), wanted)
+            for b, (block, start) in enumerate(zip(self._blocks, self._starts[:-1], strict=True))
+        ]
+        while len(found) > 1:
+            found = [
+                self.engine.task(f"nearest rows {k}", merged, found[k : k + _FAN_IN], m)
+                for k in range(0, len(found), _FAN_IN)
+            ]
+        (nearest,) = self.engine.compute(found)
+        return np.asarray(nearest.number)
+
+    def shard_sizes(self, route: Route, n_shards: int) -> np.ndarray:
+        work = [
+            self.engine.task(f"sizes {b}", _sizes, block, int(start), self._units, route, n_shards)
+            for b, (block, start) in enumerate(zip(self._blocks, self._starts[:-1], strict=True))
+        ]
+        return np.sum(self.engine.compute(work), axis=0)
+
+    def map_shards(
+        self, route: Route, n_shards: int, function: Callable[..., Any], arguments: Sequence[tuple[Any, ...]]
+    ) -> list[Any]:
+        task = self.engine.task
+        borders = self._bundles(n_shards)
+        splits = self.engine.persist(
+            [
+                task(f"split of partition {b}", _split, block, int(start), self._units, route, borders)
+                for b, (block, start) in enumerate(zip(self._blocks, self._starts[:-1], strict=True))
+            ]
+        )
+        results = []
+        for k, (a, b) in enumerate(pairwise(borders.tolist())):
+            pieces = [task(f"rows of shards {a}..{b - 1}", _item, split, k) for split in splits]
+            given = list(arguments[a:b])
+            bundle = task(f"shards {a}..{b - 1}", _applied, pieces, function, given)
+            results += [task(f"shard {g}", _item, bundle, g - a) for g in range(a, b)]
+        return self.engine.persist(results)
+
+    def _bundles(self, n_shards: int) -> np.ndarray:
+        """Borders of bundles: one per worker while there are shards, more where a bundle would be large."""
+        shard_bytes = self._n_bytes // n_shards
+        most = min(_SHARDS_PER_BUNDLE, max(1, _BUNDLE_BYTES // max(1, shard_bytes)))
+        n_bundles = min(n_shards, max(-(-n_shards // most), self.engine.n_workers))
+        return np.linspace(0, n_shards, n_bundles + 1).astype(np.int64)
+
+
+# ------------------------------------------------------------------------------ what a worker computes
+
+
+def _summary(block: Block) -> tuple[ColumnSummary, ColumnSummary]:
+    return ColumnSummary.of(block[0]), ColumnSummary.of(block[1])
+
+
+def _without(block: Block, positions: np.ndarray) -> Block:
+    return np.delete(block[0], positions, axis=0), np.delete(block[1], positions, axis=0)
+
+
+def _in_units(block: Block, units: Units | None) -> Block:
+    return block if units is None else units.apply(*block)
+
+
+def _taken(block: Block, positions: np.ndarray, units: Units | None) -> Block:
+    return _in_units((block[0][positions], block[1][positions]), units)
+
+
+Wanted = tuple[np.ndarray, np.ndarray, int, Units | None]
+
+
+def _wanted(points: np.ndarray, metric: np.ndarray, m: int, units: Units | None) -> Wanted:
+    return points, metric, m, units
+
+
+def _nearest(block: Block, start: int, wanted: Wanted) -> Nearest:
+    points, metric, m, units = wanted
+    X, _ = _in_units(block, units)
+    return nearest_rows(X, start + np.arange(len(X)), points, metric, m)
+
+
+def _routed(block: Block, start: int, units: Units | None, route: Route) -> tuple[Rows, np.ndarray]:
+    X, y = _in_units(block, units)
+    rows = Rows(start + np.arange(len(X)), X, y)
+    return rows, route(rows.X, rows.number)
+
+
+def _sizes(block: Block, start: int, units: Units | None, route: Route, n_shards: int) -> np.ndarray:
+    _, shard = _routed(block, start, units, route)
+    return np.bincount(shard[shard >= 0], minlength=n_shards)
+
+
+def _split(
+    block: Block, start: int, units: Units | None, route: Route, borders: np.ndarray
+) -> list[list[Rows]]:
+    """Rows by bundle and shard; bundle b has the shards ``borders[b]`` to ``borders[b + 1] − 1``."""
+    rows, shard = _routed(block, start, units, route)
+    order = np.argsort(shard, kind="stable")
+    ends = np.searchsorted(shard[order], np.arange(borders[-1] + 1))
+    pieces = [rows.take(order[a:b]) for a, b in pairwise(ends)]
+    return [pieces[a:b] for a, b in pairwise(borders.tolist())]
+
+
+def _applied(
+    pieces: Sequence[Sequence[Rows]], function: Callable[..., Any], arguments: Sequence[tuple[Any, ...]]
+) -> list[Any]:
+    """Apply a function to the rows of each shard of a bundle, whose pieces come from all partitions."""
+    results = []
+    for g, given in enumerate(arguments):
+        columns = zip(*(of_partition[g] for of_partition in pieces), strict=True)
+        results.append(function(Rows(*map(np.concatenate, columns)), *given))
+    return results
+
+
+def _item(several: Sequence[Any], k: int) -> Any:
+    return several[k]

@@ -1,0 +1,56 @@
+"""The units of the experts, chosen from a summary of the rows."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+
+from gpexperts.exceptions import ConstantTargetWarning
+from gpexperts.rows.base import Units
+from gpexperts.scaling import ColumnSummary, Standardizer, check_magnitudes
+
+__all__ = ["choose_units"]
+
+
+def choose_units(
+    X: ColumnSummary, y: ColumnSummary, *, standardize: bool, kernel_is_object: bool
+) -> tuple[Units, np.ndarray]:
+    """Choose the units of the experts.
+
+    Parameters
+    ----------
+    X, y : ColumnSummary
+        In the user's units.
+    standardize : bool
+        Whether columns are scaled to zero mean and unit variance.
+    kernel_is_object : bool
+        Whether the kernel's variances are in units of y²: then y is centred only.
+
+    Returns
+    -------
+    units : Units
+    varies : ndarray of bool, shape (p,)
+        Which outputs have more than one value.
+    """
+    x_scale, y_scale = Standardizer.of(X), Standardizer.of(y)
+    if not standardize:
+        check_magnitudes(X, y)
+        x_scale, y_scale = Standardizer.identity(len(X.mean)), Standardizer.identity(len(y.mean))
+    elif kernel_is_object:
+        y_scale = Standardizer(y_scale.shift, np.ones(len(y.mean)))  # variances in units of y²
+    constant = y.constant
+    if constant.any():
+        which = "" if len(constant) == 1 else f" (output {', '.join(map(str, np.flatnonzero(constant)))})"
+        warnings.warn(
+            f"All training targets are equal{which}; the model predicts that value everywhere, "
+            "with a standard deviation of about rounding.",
+            ConstantTargetWarning,
+            stacklevel=5,
+        )
+        size = np.where(y.low == 0, 1e-12, np.abs(y.low))
+        rounding = np.maximum(np.finfo(float).eps * size, np.finfo(float).tiny)
+        y_scale = Standardizer(
+            np.where(constant, y.low, y_scale.shift), np.where(constant, rounding, y_scale.scale)
+        )
+    return Units(x_scale, y_scale), ~constant

@@ -1,0 +1,213 @@
+"""Bad tables are refused in one paragraph with code 2, and no file is changed."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import time
+import tracemalloc
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
+import pytest
+
+import gpexperts
+from tests.cli.bad_input import COMMANDS, GOOD, HEADER, ROWS, not_matching, refusals
+
+# A length scale at its bound is reported, which is no failure of the command.
+pytestmark = pytest.mark.filterwarnings("default::gpexperts.exceptions.GpexpertsWarning")
+
+
+TEXTS: dict[str, tuple[bytes, str]] = {
+    "UTF-16 with a mark": (GOOD.decode().encode("utf-16"), "is UTF-16, and a CSV is read as UTF-8.*iconv"),
+    "UTF-16 without": (GOOD.decode().encode("utf-16-be"), "is not text: it holds NUL bytes.*UTF-16"),
+    "UTF-32": (GOOD.decode().encode("utf-32"), "is UTF-32"),
+    "Latin-1": (GOOD.replace(b"west", b"w\xe9st"), "is not UTF-8: row 4 holds other bytes. Save it as UTF-8"),
+    "Latin-1 names": (GOOD.replace(b"town", b"t\xf6wn"), "is not UTF-8: row 1"),
+    "random bytes": (np.random.default_rng(0).bytes(5000), "is not text|is not UTF-8"),
+    "a NUL byte": (GOOD.replace(b"h2", b"h\x002"), "is not text"),
+    "nothing but NUL bytes": (b"\0" * 5000, "is not text"),
+    "a row too long": (GOOD + b"h9,1,2,north,3,4,5\n", "Expected 5 columns, got 7"),
+    "a row too short": (GOOD + b"h9,1\n", "Expected 5 columns, got 2"),
+    "an open quotation mark": (HEADER + b'h0,"1,2,north,3\n' + ROWS, "Expected 5 columns|not closed"),
+    "a field without end": (HEADER + b"h" * 3_000_000 + b",1,2,north,3\n", "a row is too long"),
+    "an empty file": (b"", "is empty: it has no columns"),
+    "an empty line": (b"\n", "is empty: it has no columns"),
+    "blanks": (b"  \n  \n", "has no column"),
+    "commas": (b",,,\n,,,\n", r"several columns of the same name: \(no name\)"),
+    "a name twice": (b"id,area,area,rooms,town,price\nh1,1,2,3,west,4\n", "of the same name: area"),
+    "a name of 100,000 letters": (GOOD.replace(b"id,area", b"x" * 100_000), "has no column|Expected"),
+    "semicolons": (GOOD.replace(b",", b";"), "seems to be separated by ';'"),
+    "tabs": (GOOD.replace(b",", b"\t"), r"seems to be separated by '\\t'"),
+    "decimal commas": (GOOD.replace(b"50.5", b'"50,5"'), "commas.*1234.5|1234.5, without commas"),
+    "thousands": (GOOD.replace(b"50.5", b'"1,050.5"'), "commas.*1234.5|1234.5, without commas"),
+    "a word among numbers": (GOOD.replace(b"50.5", b"large"), "'large'"),
+    "a number that is none in Latin-1": (GOOD.replace(b"50.5", b"50\xb75"), "is not UTF-8: row 2"),
+    "infinity": (GOOD.replace(b"50.5", b"1e999"), "Column area of .* holds infinity in 1 rows"),
+    "5,000 digits": (GOOD.replace(b"50.5", b"9" * 5000), "holds infinity in 1 rows"),
+    "letters that steer a terminal": (b"\x1b[2J\x07" + GOOD.replace(b"area", b"b"), "has no column"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", TEXTS)
+def test_text_that_is_not_a_table(run, kind: str) -> None:
+    content, words = TEXTS[kind]
+    Path("bad.csv").write_bytes(content)
+    assert not_matching(words, refusals(run, "bad.csv")) == []
+
+
+def _latin_late() -> bytes:
+    return GOOD + b"h5,50,2,west,100\n" * 70_000 + b"h6,50,2,w\xe9st,100\n"
+
+
+def test_other_encoding_far_below_the_first_rows(run) -> None:
+    Path("late.csv").write_bytes(_latin_late())
+    assert (
+        not_matching("column town.* is not UTF-8|not UTF-8 in the column town", refusals(run, "late.csv"))
+        == []
+    )
+
+
+@pytest.mark.parametrize("content", [HEADER, HEADER.strip(), b"\xef\xbb\xbf" + HEADER])
+def test_a_header_without_rows(run, content: bytes) -> None:
+    Path("header.csv").write_bytes(content)
+    messages = refusals(run, "header.csv", ("fit", "evaluate", "report"))
+    assert not_matching("has no rows|has no complete rows", messages) == []
+    ended = run("predict", "houses.gpx", "header.csv", "-o", "none.csv")
+    assert (ended.code, ended.err) == (0, "0 rows predicted.\n")
+    assert Path("none.csv").read_text() == '"mean","std","lower","upper"\n'
+
+
+@pytest.mark.parametrize(
+    ("value", "words"), [(b'"100,5"', "commas, such as '100,5'"), (b"cheap", "1 of 4 values.*'cheap'")]
+)
+def test_target_that_is_not_a_number_is_quoted(run, value: bytes, words: str) -> None:
+    Path("target.csv").write_bytes(GOOD.replace(b"100.5", value))
+    assert not_matching(words, refusals(run, "target.csv", ("fit",))) == []
+    messages = refusals(run, "target.csv", ("evaluate",))
+    assert not_matching(f"column price.*invalid value '{value.decode().strip(chr(34))}'", messages) == []
+
+
+def test_numeric_text_is_encoded_only_if_named(run) -> None:
+    Path("codes.csv").write_bytes(GOOD.replace(b"50.5", b'"50,5"'))
+    assert not_matching("--one-hot area", refusals(run, "codes.csv", ("fit",))) == []
+    args = (
+        "fit",
+        "codes.csv",
+        "-t",
+        "price",
+        "--drop",
+        "id",
+        "-o",
+        "codes.gpx",
+        "--config",
+        "untrained.toml",
+    )
+    ended = run(*args)
+    assert "These columns hold text" in ended.err
+    assert "area holds numbers written with commas" in ended.err
+    assert run(*args, "--one-hot", "town,area").code == 0
+    assert "area=50,5" in gpexperts.load("codes.gpx").table_.feature_names
+
+
+@pytest.mark.parametrize(
+    "content",
+    [GOOD.replace(b"\n", b"\r\n"), GOOD.replace(b"\n", b"\r"), b"\xef\xbb\xbf" + GOOD, GOOD.strip()],
+    ids=["CRLF", "CR", "a mark", "no last newline"],
+)
+def test_line_endings_and_byte_order_mark_are_accepted(run, content: bytes) -> None:
+    Path("odd.csv").write_bytes(content)
+    ended = run(*COMMANDS["predict"]("odd.csv"))
+    assert ended.code == 0, ended.err
+    assert pacsv.read_csv("out.csv")["id"].to_pylist() == ["h1", "h2", "h3", "h4"]
+
+
+def _binary_tables() -> dict[str, tuple[bytes, str]]:
+    table = pacsv.read_csv(pa.BufferReader(GOOD))
+    sink, arrow = pa.BufferOutputStream(), pa.BufferOutputStream()
+    pq.write_table(table, sink)
+    with pa.ipc.new_file(arrow, table.schema) as writer:
+        writer.write_table(table)
+    parquet, ipc, packed = sink.getvalue().to_pybytes(), arrow.getvalue().to_pybytes(), gzip.compress(GOOD)
+    middle = len(ipc) // 2
+    return {
+        "cut.parquet": (parquet[:-100], "cannot be read"),
+        "magic.parquet": (parquet[:-4] + b"XXXX", "cannot be read"),
+        "hole.parquet": (parquet[:40] + b"\xff" * 200 + parquet[240:], "cannot be read"),
+        "footer.parquet": (parquet[:-8] + b"\xff\xff\xff\x7fPAR1", "cannot be read"),
+        "empty.parquet": (b"", "cannot be read"),
+        "text.parquet": (GOOD, "cannot be read"),
+        "cut.arrow": (ipc[:-50], "cannot be read"),
+        "half.feather": (ipc[:middle], "cannot be read"),
+        "text.arrow": (GOOD, "cannot be read"),
+        "empty.arrow": (b"", "cannot be read"),
+        "text.csv.gz": (GOOD, "cannot be read"),
+        "cut.csv.gz": (packed[:-12], "cannot be read"),
+        "parquet.csv": (parquet, "is not text.*--format"),
+    }
+
+
+@pytest.mark.parametrize("name", _binary_tables())
+def test_broken_binary_tables(run, name: str) -> None:
+    content, words = _binary_tables()[name]
+    Path(name).write_bytes(content)
+    assert not_matching(words, refusals(run, name)) == []
+
+
+def test_lists_and_structures_are_refused(run) -> None:
+    columns = {"id": ["a", "b"], "area": [1.0, 2.0], "rooms": [1, 2], "price": [1.0, 2.0]}
+    pq.write_table(pa.table({**columns, "town": [["x"], ["y"]]}), "list.parquet")
+    messages = refusals(run, "list.parquet")
+    assert not_matching(r"town \(list|Column town should hold text; it holds list", messages) == []
+    pq.write_table(
+        pa.table({**columns, "town": ["west", "west"], "price": [{"a": 1}, {"a": 2}]}), "s.parquet"
+    )
+    assert not_matching("price.*struct", refusals(run, "s.parquet", ("fit", "evaluate", "report"))) == []
+
+
+def test_brackets_in_names_are_no_markup(run) -> None:
+    Path("brackets.csv").write_text(
+        "a,[/],[red]b,price\n" + "".join(f"{i},{i % 3},{i % 2},{i}\n" for i in range(9))
+    )
+    assert run("fit", "brackets.csv", "-t", "price", "--config", "untrained.toml", "-o", "b.gpx").code == 0
+    ended = run("info", "b.gpx")
+    assert ended.code == 0, ended.err
+    assert "[/]" in ended.out
+    assert "[red]b" in ended.out
+
+
+def test_million_columns_are_refused_quickly(run) -> None:
+    names = b",".join(b"column%d" % i for i in range(1_000_000))
+    Path("wide.csv").write_bytes(names + b"\n" + b"1," * 999_999 + b"1\n")
+    del names
+    # Sparse files: the description is at their end and is read first.
+    for name, end in {"wide.parquet": (131_000_000, b"PAR1"), "wide.arrow": (48_000_000, b"ARROW1")}.items():
+        with Path(name).open("wb") as file:
+            file.write(end[1])
+            file.truncate(end[0] + 100)
+            file.seek(0, os.SEEK_END)
+            file.write(end[0].to_bytes(4, "little") + end[1])
+    run("info", "houses.gpx")  # imports are not measured
+    tracemalloc.start()
+    began = time.perf_counter()
+    try:
+        messages = refusals(run, "wide.csv")
+        assert not_matching("first row of wide.csv is longer than 1,048,576 bytes", messages) == []
+        for name in ("wide.parquet", "wide.arrow"):
+            messages = refusals(run, name)
+            assert (
+                not_matching("so many columns that describing them takes .* up to 100,000 columns", messages)
+                == []
+            )
+        assert tracemalloc.get_traced_memory()[1] < 100e6
+    finally:
+        tracemalloc.stop()
+    assert time.perf_counter() - began < 20  # twelve commands
+
+
+def test_too_many_columns_with_short_names(run) -> None:
+    Path("wide.csv").write_text("," * 200_000 + "\n")
+    assert not_matching("has 200,001 columns; tables may have up to 100,000", refusals(run, "wide.csv")) == []

@@ -1,0 +1,119 @@
+"""Errors end with code 2 and one paragraph; --quiet, --verbose and --debug."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.cli.houses import FIT
+
+# A length scale at its bound is reported, which is no failure of the command.
+pytestmark = pytest.mark.filterwarnings("default::gpexperts.exceptions.GpexpertsWarning")
+
+
+def table_with(column: str, *values: str) -> str:
+    rows = [f"{v},{i}" for i, v in enumerate(values)]
+    return "\n".join([f"{column},price", *rows]) + "\n"
+
+
+ERRORS = {
+    ("fit", "none.csv", *FIT[2:]): "none.csv does not exist",
+    ("fit", ".", *FIT[2:], "--format", "csv"): "is a folder",
+    ("fit", "houses.gpx", *FIT[2:]): "format of houses.gpx cannot be determined from its name",
+    ("fit", "houses.csv.gz", *FIT[2:]): "houses.csv.gz does not exist",
+    ("fit", "x.parquet.gz", *FIT[2:]): "parquet has its own compression",
+    ("fit", "houses.csv", *FIT[2:], "--format", "parquet"): "houses.csv cannot be read",
+    ("fit", "houses.csv", *FIT[2:], "--format", "excel"): "Unknown format 'excel'",
+    ("fit", "houses.csv", "-t", "cost", "-o", "new.gpx"): "has no column cost; its columns are id, area",
+    (*FIT, "--features", "size"): "has no column size",
+    (*FIT, "--features", "area,price"): "also among --features",
+    (*FIT, "--features", "area", "--drop", "area"): "No column of houses.csv is left as an input",
+    (*FIT, "--drop", "id"): "a model needs numbers: town (3 different values). Either encode",
+    (*FIT, "--one-hot", "auto"): "Column id has 300 different values",
+    (*FIT, "--drop", "id,town", "--one-hot", "town"): "town, which is not among the inputs",
+    (*FIT, "--features", "area", "--n-experts", "0"): "n_experts must be at least 1",
+    (*FIT, "--features", "area", "--n-experts", "many"): "n_experts must be 'auto' or a positive int",
+    (*FIT, "--features", "area", "--kernel", "rough"): "Unknown kernel 'rough'",
+    (*FIT, "--features", "area", "--config", "bad.toml"): "bad.toml is not valid TOML",
+    (*FIT, "--features", "area", "--config", "odd.toml"): "sets n_expert, which is not a parameter",
+    (*FIT, "--features", "area", "--config", "stage.toml"): "[selection] needs a name",
+    (*FIT, "--features", "area", "--config", "setting.toml"): "unexpected keyword argument 'colour'",
+    (*FIT, "--features", "area", "--config", "none.toml"): "No such file",
+    ("fit", "houses.csv", "-t", "town", "--features", "area", "-o", "new.gpx"): "target town holds string",
+    ("fit", "houses.csv", "-t", "price", "--features", "area", "-o", "no/new.gpx"): "folder no does not",
+    ("fit", "twice.csv", *FIT[2:]): "several columns of the same name: a",
+    ("fit", "empty.csv", *FIT[2:]): "is empty",
+    ("fit", "header.csv", *FIT[2:]): "has no rows",
+    ("fit", "ragged.csv", *FIT[2:]): "ragged.csv cannot be read: CSV parse error",
+    ("fit", "dates.csv", *FIT[2:]): "hold neither numbers nor text: when (date32[day])",
+    ("fit", "infinite.csv", *FIT[2:]): "Column a of infinite.csv holds infinity in 1 rows",
+    ("fit", "clash.csv", *FIT[2:], "--one-hot", "a"): "makes an input a=x, which is also a column",
+    ("fit", "blank.csv", *FIT[2:], "--drop-missing"): "no row without missing values: 2 are missing in a",
+    ("predict", "none.gpx", "new_houses.csv", "-o", "out.csv"): "No such file",
+    ("predict", "houses.csv", "new_houses.csv", "-o", "out.csv"): "is not a gpexperts model",
+    ("predict", "cut.gpx", "new_houses.csv", "-o", "out.csv"): "cut short",
+    ("predict", "houses.gpx", "twice.csv", "-o", "out.csv"): "same name",
+    ("predict", "houses.gpx", "header.csv", "-o", "out.csv"): "has no column area, rooms, town",
+    ("predict", "houses.gpx", "unseen.csv", "-o", "out.csv"): "holds east, which the training table did not",
+    ("predict", "houses.gpx", "words.csv", "-o", "out.csv"): "invalid value 'large'",
+    ("predict", "houses.gpx", "words.parquet", "-o", "out.csv"): "Column area of words.parquet should hold",
+    ("predict", "houses.gpx", "new_houses.csv", "-o", "out.csv", "--keep", "key"): "has no column key",
+    ("predict", "houses.gpx", "mean.csv", "-o", "out.csv", "--keep", "mean"): "column mean cannot be kept",
+    ("predict", "houses.gpx", "new_houses.csv", "-o", "out.csv", "--level", "95"): "strictly between 0 and 1",
+    ("predict", "houses.gpx", "new_houses.csv", "-o", "out.xls"): "cannot be determined from its name",
+    ("predict", "houses.gpx", "new_houses.csv", "-o", "no/out.csv"): "folder no does not exist",
+    ("predict", "houses.gpx", "-", "--format", "parquet", "-o", "out.csv"): "Standard input and output are",
+    ("evaluate", "houses.gpx", "new_houses.csv"): "has no column price",
+    ("info", "houses.csv"): "is not a gpexperts model",
+    ("fit", "houses.csv", "-o", "new.gpx"): "Missing option",
+    ("fits",): "No such command",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("args", ERRORS, ids=" ".join)
+def test_errors_end_with_code_2_and_one_paragraph(run, args: tuple[str, ...]) -> None:
+    Path("bad.toml").write_text("n_experts = ")
+    Path("odd.toml").write_text("n_expert = 3")
+    Path("stage.toml").write_text('[selection]\nmetric = "kernel"')
+    Path("setting.toml").write_text('[selection]\nname = "knn"\ncolour = 1')
+    Path("twice.csv").write_text("a,a,price\n1,2,3\n")
+    Path("empty.csv").write_text("")
+    Path("header.csv").write_text("a,price\n")
+    Path("ragged.csv").write_text("a,price\n1,2\n3\n")
+    Path("dates.csv").write_text(table_with("when", "2024-01-01", "2024-01-02"))
+    Path("infinite.csv").write_text(table_with("a", "1", "inf"))
+    Path("clash.csv").write_text("a,a=x,price\nx,1,2\ny,2,3\n")
+    Path("blank.csv").write_text(table_with("a", "", "NA"))
+    Path("cut.gpx").write_bytes(Path("houses.gpx").read_bytes()[:-100])
+    Path("unseen.csv").write_text("area,rooms,town\n50,2,east\n")
+    Path("words.csv").write_text("area,rooms,town\nlarge,2,west\n")
+    pq.write_table(pa.table({"area": ["large"], "rooms": [1], "town": ["west"]}), "words.parquet")
+    Path("mean.csv").write_text("area,rooms,town,mean\n50,2,west,1\n")
+    before = sorted(os.listdir())
+    ended = run(*args)
+    assert ended.code == 2
+    assert ERRORS[args] in " ".join(ended.err.replace("│", " ").split())
+    assert "Traceback" not in ended.err
+    if ended.err.startswith("gpexperts: "):
+        assert len(ended.err.strip().splitlines()) == 1
+    assert sorted(os.listdir()) == before  # no temporary file is left
+
+
+def test_debug_shows_the_traceback_and_defects_are_named(run, monkeypatch) -> None:
+    assert "Traceback" in run("info", "houses.csv", "--debug").err
+    monkeypatch.setattr("gpexperts.cli.info._facts", lambda path: 1 / 0)
+    assert "unexpected ZeroDivisionError" in run("info", "houses.gpx").err
+
+
+def test_quiet_and_verbose(run) -> None:
+    args = (*FIT[:5], "new.gpx", "--features", "area", "--n-experts", "2")
+    ended = run(*args, "--quiet")
+    assert ended.err == ended.out == ""
+    ended = run(*args, "-v")
+    for word in ("reading houses.csv", "log likelihood", "saving"):
+        assert word in ended.err
+    assert ended.out == ""

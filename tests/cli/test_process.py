@@ -1,0 +1,131 @@
+"""The command line in its own process: examples of the help, pipes, interrupts, bars, completion."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pty
+import re
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.cli.houses import COMMAND, FIT
+
+# A length scale at its bound is reported, which is no failure of the command.
+pytestmark = pytest.mark.filterwarnings("default::gpexperts.exceptions.GpexpertsWarning")
+
+
+@pytest.mark.parametrize("command", ["fit", "predict", "evaluate", "info", "report"])
+def test_example_in_help_runs(run, command: str) -> None:
+    out = run(command, "--help").out
+    (example,) = re.findall(rf"^ *gpexperts ({command} .*?) *$", out, flags=re.MULTILINE)
+    ended = run(*example.split())
+    assert ended.code == 0, ended.err
+    for written in re.findall(r"-o (\S+)", example):
+        assert Path(written).stat().st_size > 0
+
+
+def test_pipe(run) -> None:
+    done = subprocess.run(
+        [*COMMAND, "predict", "houses.gpx", "-", "-o", "-", "--keep", "id"],
+        input=Path("new_houses.csv").read_bytes(), capture_output=True, check=True,
+    )  # fmt: skip
+    assert done.stderr == b""  # no bar and no message when piped
+    assert len(done.stdout.splitlines()) == 21
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("evaluate", "houses.gpx", "test_houses.csv", "--json"),
+        ("info", "houses.gpx", "--json"),
+        ("report", "houses.gpx", "test_houses.csv", "-o", "page.html"),
+    ],
+    ids=lambda args: args[0],
+)
+def test_output_goes_to_stdout_only_with_json(run, args: tuple[str, ...]) -> None:
+    done = subprocess.run([*COMMAND, *args], capture_output=True, text=True, check=True)
+    if "--json" in args:
+        assert done.stderr == ""
+        assert json.loads(done.stdout)
+    else:
+        assert done.stdout == ""
+        assert Path("page.html").read_text().startswith("<!DOCTYPE html>")
+
+
+def test_interrupt_ends_with_130_and_leaves_no_file(run) -> None:
+    before = sorted(os.listdir())
+    process = subprocess.Popen(
+        [*COMMAND, "predict", "houses.gpx", "-", "-o", "out.csv"],
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert process.stdin is not None
+    assert process.stderr is not None
+    with process, process.stderr:
+        process.stdin.write(b"area,rooms,town\n" + b"50,2,west\n" * 500_000)  # blocks until it is read
+        process.stdin.flush()
+        deadline = time.monotonic() + 100
+        while sorted(os.listdir()) == before and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert len(os.listdir()) == len(before) + 1  # the temporary file
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=100) == 130
+        assert b"Traceback" not in process.stderr.read()
+    assert sorted(os.listdir()) == before
+
+
+def test_bad_row_on_standard_input_ends_the_process_while_input_is_open(run) -> None:
+    """The thread of Arrow was reading while Python ended: "Fatal Python error", exit code 134."""
+    process = subprocess.Popen(
+        [*COMMAND, "predict", "houses.gpx", "-", "-o", "out.csv"],
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        bufsize=0,
+    )
+    assert process.stdin is not None
+    assert process.stderr is not None
+    with process, process.stderr:
+        rows = memoryview(b"area,rooms,town\n50,two,west\n" + b"50,2,west\n" * 200_000)
+        with contextlib.suppress(BrokenPipeError):  # the process may have ended
+            while rows:
+                rows = rows[process.stdin.write(rows) :]
+        assert process.wait(timeout=100) == 2
+        message = process.stderr.read().decode()
+    assert "column rooms, row 2: invalid value 'two'" in message
+    assert message.count("\n") == 1
+    assert not Path("out.csv").exists()
+
+
+def test_bars_are_shown_on_a_terminal(run) -> None:
+    ours, theirs = pty.openpty()
+    subprocess.run([*COMMAND, *FIT, "--drop", "id,town"], stderr=theirs, check=True)
+    os.close(theirs)
+    shown = b""
+    with contextlib.suppress(OSError):  # the end of a terminal
+        while piece := os.read(ours, 65536):
+            shown += piece
+    os.close(ours)
+    for word in ("reading houses.csv", "log likelihood", "saving"):
+        assert word in shown.decode()
+
+
+def test_completion(run) -> None:
+    script = subprocess.run(
+        COMMAND, env={**os.environ, "_GPEXPERTS_COMPLETE": "source_bash"}, capture_output=True, text=True
+    )
+    assert "complete -o default -F" in script.stdout
+    offered = subprocess.run(
+        COMMAND,
+        env={
+            **os.environ, "_GPEXPERTS_COMPLETE": "complete_bash",
+            "COMP_WORDS": "gpexperts fit --kernel mat", "COMP_CWORD": "3",
+        },
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert offered.stdout.split() == ["matern12", "matern32", "matern52"]
