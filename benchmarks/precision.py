@@ -34,7 +34,7 @@ def in_single_precision() -> Iterator[None]:
 
     def single(self: Any, i: int, j: int, q_i: np.ndarray, q_j: np.ndarray) -> np.ndarray:
         covariance = self.covariance
-        scale = covariance.length_scale(self.X.shape[1])
+        scale = covariance.metric(np.ones(self.X.shape[1]))
         X, Z = self.rows(i)[0] / scale, self.rows(j)[0] / scale
         centre = Z.mean(axis=0)
         sq = distances(X - centre, Z - centre).astype(np.float32)

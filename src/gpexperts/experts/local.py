@@ -27,6 +27,7 @@ from gpexperts.experts.moments import ExpertMoments, ExpertPrediction, Request
 from gpexperts.experts.store import ExpertStore, Sample, Shared
 from gpexperts.kernels.base import Covariance
 from gpexperts.linalg.cholesky import InverseFactor, factorise
+from gpexperts.linalg.leave_one_out import LeaveOneOut
 
 __all__ = ["LocalExperts"]
 
@@ -170,14 +171,14 @@ class LocalExperts(ExpertStore):
         # Rounding differs with the number of BLAS threads. A factor outlives the batch that first needs it,
         # so that it must not depend on the threads of that batch.
         with blas_threads(1) if self.n_experts > 1 else nullcontext():
-            who = f"covariance matrix of expert {self.first + i}"
-            factor = factorise(self.covariance.noisy_gram(X), who=who)
+            name = f"covariance matrix of expert {self.first + i}"
+            factor = factorise(self.covariance.noisy_gram(X), name=name)
             alpha = factor.solve(np.array(y.T, order="C"))
             return self.keep(i, factor.inverted(), alpha, factor.jitter)
 
     def keep(self, i: int, inverse: InverseFactor, alpha: np.ndarray, jitter: float) -> Trained:
         """Store the factor of expert i while it fits the budget, dropping the least recently used."""
-        trained = Trained(inverse, alpha, alpha**2 / inverse.precision())
+        trained = Trained(inverse, alpha, LeaveOneOut(alpha, inverse.precision()).squared_z)
         with self._lock:
             if jitter > 0:
                 self.jitter[i] = jitter
