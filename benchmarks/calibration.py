@@ -1,16 +1,16 @@
-"""Do intervals mean what they say? On draws from the model's own prior, and on the paper's data.
+"""Coverage of intervals: on draws from the prior of the model, and on the data of the paper.
 
     python benchmarks/calibration.py                   # every rule on 4,000 draws from the prior, two minutes
-    python benchmarks/calibration.py --real            # the defaults on real data, what has not been run yet
+    python benchmarks/calibration.py --real            # the defaults on real data, all missing runs
     python benchmarks/calibration.py --real concrete pol
     python benchmarks/calibration.py --page            # write docs/calibration.md from the results
 
-**The prior.** f is drawn from a GP whose covariance the model knows, so that nothing but the rule of
-combination can be wrong. A draw has one query in each zone: deep inside a part, at the border between two
-parts, outside the data, and amid the data where parts are dealt at random. Draws of one design (inputs and
-parts) are the outputs of one fit: they are independent of each other, and no weight depends on targets.
+**The prior.** f is drawn from a GP with the covariance of the model, so that only the aggregation rule can
+be wrong. A draw has one query in each zone: inside a part, at the border between two parts, outside the data,
+and inside the data with random parts. Draws of one design (inputs and parts) are the outputs of one fit:
+they are independent, and no weight depends on targets.
 
-**Real data.** Each of calibrate=None, "scale" and "conformal" in a process of its own, all else by default.
+**Real data.** calibrate=None, "scale" and "conformal", each in its own process, with the other defaults.
 """
 
 from __future__ import annotations
@@ -47,16 +47,16 @@ class Design(NamedTuple):
     """(ROWS, 2)"""
     labels: np.ndarray
     """(ROWS,) by k-means."""
-    dealt: np.ndarray
-    """(ROWS,) the same labels, dealt at random."""
+    shuffled: np.ndarray
+    """(ROWS,) the same labels in random order."""
     queries: np.ndarray
-    """(3, 2), in the order of `ZONES`; the fourth zone takes the first one's."""
+    """(3, 2), in the order of `ZONES`; the fourth zone has the query of the first."""
     y: np.ndarray
     """(ROWS, draws), noisy."""
     f: np.ndarray
     """(3, draws), the function at the queries."""
     noise: np.ndarray
-    """(3, draws), what an observation there adds to it."""
+    """(3, draws), the noise of an observation there."""
 
 
 def design(rng: np.random.Generator, draws: int) -> Design:
@@ -71,8 +71,8 @@ def design(rng: np.random.Generator, draws: int) -> Design:
     covariance[np.diag_indices_from(covariance)] += 1e-10
     f = np.linalg.cholesky(covariance) @ rng.standard_normal((len(points), draws))
     noise = np.sqrt(NOISE) * rng.standard_normal(f.shape)
-    dealt = rng.permutation(parts.labels_)
-    return Design(X, parts.labels_, dealt, queries, (f + noise)[:ROWS], f[ROWS:], noise[ROWS:])
+    shuffled = rng.permutation(parts.labels_)
+    return Design(X, parts.labels_, shuffled, queries, (f + noise)[:ROWS], f[ROWS:], noise[ROWS:])
 
 
 def _queries(rng: np.random.Generator, centres: np.ndarray) -> np.ndarray:
@@ -86,8 +86,8 @@ def _queries(rng: np.random.Generator, centres: np.ndarray) -> np.ndarray:
     return np.stack([inside, border, outside])
 
 
-class Scores(NamedTuple):
-    """(truth − mean) / std of every draw, for one way of asking and combining."""
+class ZScores(NamedTuple):
+    """(truth − mean) / std of every draw, for one rule, selection and zone."""
 
     rule: str
     selection: str
@@ -97,18 +97,18 @@ class Scores(NamedTuple):
     z: np.ndarray
 
 
-def methods() -> list[tuple[str, str]]:
-    """Every rule with all experts and with three; a lone expert, where all rules but RBCM agree."""
+def all_methods() -> list[tuple[str, str]]:
+    """Every rule with all experts and with three; with one expert all rules except RBCM agree."""
     return [(rule, selection) for rule in RULES for selection in (ALL, FEW)] + [("npae", ONE), ("rbcm", ONE)]
 
 
-def scores_of(drawn: Design, asked: list[tuple[str, str]]) -> Iterator[Scores]:
-    """Fit once per kind of parts (GRBCM once more), and let every method answer the queries."""
-    for labels, zones in ((drawn.labels, ZONES[:3]), (drawn.dealt, ZONES[3:])):
+def scores_of(drawn: Design, methods: list[tuple[str, str]]) -> Iterator[ZScores]:
+    """Fit once per kind of parts (and once for GRBCM), and predict the queries by every method."""
+    for labels, zones in ((drawn.labels, ZONES[:3]), (drawn.shuffled, ZONES[3:])):
         fits: dict[bool, DistributedGPRegressor] = {}
-        for rule, selection in asked:
+        for rule, selection in methods:
             if zones == ZONES[3:] and selection != ALL:
-                continue  # which of experts that are everywhere one asks is of no account
+                continue  # all experts of random parts are equivalent
             how = {"selection": "all", "n_selected": "auto"}
             if selection != ALL:
                 how = {"selection": "knn", "n_selected": 3 if selection == FEW else 1}
@@ -124,18 +124,18 @@ def scores_of(drawn: Design, asked: list[tuple[str, str]]) -> Iterator[Scores]:
             latent_std = model.predict(queries, return_std=True, latent=True)[1]
             for q, zone in enumerate(zones):
                 error = drawn.f[q] - mean[q]
-                yield Scores(rule, selection, zone, "latent", error / latent_std[q])
-                yield Scores(rule, selection, zone, "observation", (error + drawn.noise[q]) / std[q])
+                yield ZScores(rule, selection, zone, "latent", error / latent_std[q])
+                yield ZScores(rule, selection, zone, "observation", (error + drawn.noise[q]) / std[q])
 
 
 def prior_study(
-    designs: int, draws: int, asked: list[tuple[str, str]], seed: int = 0
+    designs: int, draws: int, methods: list[tuple[str, str]], seed: int = 0
 ) -> dict[tuple[str, str, str, str], np.ndarray]:
     """Return (rule, selection, zone, of) ↦ z (designs · draws,)."""
     collected: dict[tuple[str, str, str, str], list[np.ndarray]] = {}
     for d in range(designs):
         rng = np.random.default_rng([seed, d])
-        for scores in scores_of(design(rng, draws), asked):
+        for scores in scores_of(design(rng, draws), methods):
             collected.setdefault(scores[:4], []).append(scores.z)
     return {key: np.concatenate(z) for key, z in collected.items()}
 
@@ -152,9 +152,9 @@ def summary(z: np.ndarray) -> dict[str, object]:
 
 
 def run_prior(designs: int, draws: int) -> None:
-    """Write results/calibration-prior.jsonl anew."""
+    """Replace results/calibration-prior.jsonl."""
     (common.RESULTS / "calibration-prior.jsonl").unlink(missing_ok=True)
-    for (rule, selection, zone, of), z in prior_study(designs, draws, methods()).items():
+    for (rule, selection, zone, of), z in prior_study(designs, draws, all_methods()).items():
         row = {"rule": rule, "selection": selection, "zone": zone, "of": of, **summary(z)}
         common.append("calibration-prior", row)
 
@@ -169,36 +169,37 @@ def one_real(data: str, calibrate: str | None, seed: int) -> None:
     mean, std = model.predict(X_test, return_std=True)
     coverage, width = {}, {}
     for level in LEVELS:
-        half = model._width(level) * std
+        half = model.interval_width(level) * std
         coverage[f"{level:g}"] = float(np.mean(np.abs(y_test - mean) <= half))
         width[f"{level:g}"] = float(2 * np.mean(half) / np.std(y))
-    told = {
+    choice = model.choices_.get("calibrate")
+    result = {
         "test_rows": len(y_test),
         "coverage": coverage,
         "width": width,
         "smse": smse(y_test, mean),
-        "choice": model.choices_.get("calibrate"),
+        "choice": None if choice is None else str(choice),
     }
-    print(json.dumps(told))
+    print(json.dumps(result))
 
 
 def run_real(names: list[str]) -> None:
-    """Add what is missing to results/calibration-real.jsonl."""
+    """Add the missing runs to results/calibration-real.jsonl."""
     done = {(r["data"], r["calibrate"], r["seed"]) for r in common.rows("calibration-real")}
     for data in names:
         for seed in range(SPLITS.get(data, 1)):
             for calibrate in (None, "scale", "conformal"):
                 if (data, calibrate, seed) in done:
                     continue
-                asked = ["--one", data, str(calibrate), str(seed)]
+                arguments = ["--one", data, str(calibrate), str(seed)]
                 row = {"data": data, "calibrate": calibrate, "seed": seed}
-                row |= common.run_apart("calibration.py", asked) | common.machine()
+                row |= common.run_apart("calibration.py", arguments) | common.machine()
                 common.append("calibration-real", row)
                 print(json.dumps(row), flush=True)
 
 
 def main() -> None:
-    """Run what is asked for, and write the page."""
+    """Run one of the studies, and write the page."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -1,10 +1,10 @@
-"""What reading, checking and writing a table add to the model's own prediction.
+"""Time that reading, checking and writing a table add to the prediction of the model.
 
     python benchmarks/cli_throughput.py
 
 1,000,000 rows × 10 columns of Parquet (and of CSV), predicted by a small model batch by batch, as
-`gpexperts predict` does it. Printed are the seconds of the whole, those spent in the model, and the
-difference, which should stay below 5 s for Parquet.
+`gpexperts predict` does it. It prints the total seconds, the seconds of the model, and the
+difference, which should be below 5 s for Parquet.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ N_COLUMNS = 10
 
 
 class Timed(DistributedGPRegressor):
-    """A model that adds up the seconds of its predictions."""
+    """A model that measures the seconds of its predictions."""
 
     seconds = 0.0
 
@@ -43,7 +43,7 @@ class Timed(DistributedGPRegressor):
 
 
 def small_model(kind: type[DistributedGPRegressor] = DistributedGPRegressor) -> Any:
-    """Two experts of 100 rows, one asked per query, columns c0 … c9."""
+    """Two experts of 100 rows, one selected per query, columns c0 … c9."""
     rng = np.random.default_rng(0)
     X = rng.uniform(size=(200, N_COLUMNS))
     model = kind(n_experts=2, n_selected=1, kernel="rbf", optimizer=None, random_state=0)

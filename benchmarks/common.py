@@ -1,4 +1,4 @@
-"""What every benchmark shares: one run in a process of its own, with a limit, and a line of JSON for it."""
+"""Shared by all benchmarks: data splits, runs in their own process with a time limit, lines of JSON."""
 
 from __future__ import annotations
 
@@ -17,17 +17,35 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE / "results"
 LIMIT = 15 * 60
-"""Seconds a run may take; one that takes longer is 'not done', which is no win for anybody."""
+"""Seconds allowed for a run; a run that takes longer is reported as 'not done'."""
 
 if (beside := HERE.parents[1] / "shared" / "data").is_dir():
     os.environ.setdefault("GPEXPERTS_DATA", str(beside))
 
 
+def load(name: str) -> tuple[np.ndarray, ...]:
+    """Return X_train, y_train, X_test, y_test of a data set, or of 200,000 rows of flights3m."""
+    try:
+        from gpexperts.paper import datasets
+    except ModuleNotFoundError:  # compare.py also runs checkouts older than gpexperts.paper
+        from gpexperts import datasets
+
+    if name != "flights200k":
+        return tuple(datasets.split(name))
+    arrays = datasets.load("flights3m")
+    order = np.random.default_rng(0).permutation(len(arrays["y"]))
+    train, test = order[:200_000], order[-10_000:]
+    X, y = arrays["X"].astype(float), arrays["y"].astype(float)
+    return X[train], y[train], X[test], y[test]
+
+
 def machine() -> dict[str, Any]:
-    """What a time was measured on, and how many others wanted its cores in the last minute."""
+    """Return the date, the processor and the load average of the last minute."""
     model = platform.processor()
     cpuinfo = Path("/proc/cpuinfo")
     if cpuinfo.is_file():
@@ -46,19 +64,33 @@ def peak_gigabytes() -> float:
 
 
 def timed(action: Callable[[], Any]) -> tuple[Any, float, float]:
-    """Return what `action` returns, and the seconds it took by the clock and of all the cores together."""
+    """Return the result of `action`, its wall-clock seconds and its CPU seconds over all cores."""
     began, used = time.perf_counter(), time.process_time()
     value = action()
     return value, time.perf_counter() - began, time.process_time() - used
 
 
-def run_apart(script: str, arguments: list[str], limit: float = LIMIT) -> dict[str, Any]:
-    """Run ``script arguments`` in a new process and return the JSON it prints last, or why there is none."""
+def run_apart(
+    script: str, arguments: list[str], limit: float = LIMIT, source: Path | None = None
+) -> dict[str, Any]:
+    """Run a script in a new process and return the JSON that it prints last, or the reason of its failure.
+
+    Parameters
+    ----------
+    script : str
+        A file of this folder.
+    arguments : list of str
+    limit : float
+        Seconds after which the process is ended.
+    source : Path, optional
+        Folder from which gpexperts is imported; by default the installed one.
+    """
+    environment = os.environ if source is None else {**os.environ, "PYTHONPATH": str(source)}
     began = time.perf_counter()
     try:
         done = subprocess.run(
             [sys.executable, str(HERE / script), *arguments],
-            capture_output=True, text=True, timeout=limit, check=False,
+            capture_output=True, text=True, timeout=limit, check=False, env=environment,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
         return {"status": f"not done after {limit:.0f} s"}
@@ -76,10 +108,10 @@ def run_grid(
     *,
     repeat: bool = False,
 ) -> None:
-    """Be the command line of a benchmark: ``one`` for each combination of the axes, in a process of its own.
+    """Command line of a benchmark: run ``one`` for each combination of the axes, each in its own process.
 
-    Every axis is an option that takes some of its values. What is in ``results/script.jsonl`` is not run
-    again, unless `repeat`.
+    Every axis is an option that takes some of its values. Combinations in ``results/script.jsonl`` are not
+    run again, unless `repeat`.
     """
     parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     for axis, values in axes.items():
@@ -102,7 +134,7 @@ def run_grid(
 
 
 def write_between(page: Path, name: str, lines: str) -> None:
-    """Write what stands in a page between the marks of a name."""
+    """Replace the text between two marks of a page."""
     marks = re.compile(rf"(<!-- {name}: [^>]*-->\n).*?(<!-- end of {name} -->)", re.DOTALL)
     text, found = marks.subn(lambda m: f"{m[1]}{lines}\n{m[2]}", page.read_text(encoding="utf-8"))
     assert found == 1, f"{page} has no place for {name}"

@@ -1,15 +1,14 @@
-"""What the Dask engine costs: flights3m from a folder of Parquet files, by threads and by workers.
+"""The Dask engine and threads: flights3m from a folder of Parquet files.
 
     python benchmarks/dask_engine.py                   # threads and workers, 1 and 2 of each
-    python benchmarks/dask_engine.py --rows 200000     # a smaller trial; nothing is written down
-    python benchmarks/dask_engine.py --table           # print the table of what was measured
-    python benchmarks/dask_engine.py --costs           # what a task, a step, a row and a query cost, and what
-                                                       # that means for 10^8 rows: written to docs/scaling.md
+    python benchmarks/dask_engine.py --rows 200000     # a smaller trial; nothing is stored
+    python benchmarks/dask_engine.py --table           # print the table of the results
+    python benchmarks/dask_engine.py --costs           # measure the costs of a task, a row and a query for
+                                                       # docs/scaling.md
 
-Every run has a process of its own, reads the same files, fits with the same settings and answers the same
-20,000 queries. Time is that of reading, fitting and predicting; a cluster that is not yet started, or
-workers that have not yet imported gpexperts, are not the engine's fault and are not counted. CPU time is
-that of the client (in which the scheduler runs too) and of all workers.
+Every run has its own process, reads the same files, fits with the same settings and predicts the same 20,000
+queries. Times are those of reading, fitting and predicting; the start of the cluster and the imports of its
+workers are not counted. CPU time is that of the client, with the scheduler, and of all workers.
 """
 
 from __future__ import annotations
@@ -33,8 +32,11 @@ CORES = (1, 2)
 QUERIES = 20_000
 FILES = 24
 SETTINGS = {"kernel": "matern32", "n_selected": 3, "random_state": 0}
-"""What would be decided by held-out rows is given, so that all runs do the same work."""
+"""Nothing is chosen by held-out density, so that all runs do the same work."""
 NAMES = [f"x{k}" for k in range(8)]
+COST_ROWS = 200_000
+NEAREST = "nearest rows of partition"
+"""Name of the tasks that find the rows of training blocks in a partition."""
 
 
 def write_tables(folder: Path, n_rows: int) -> None:
@@ -53,7 +55,7 @@ def write_tables(folder: Path, n_rows: int) -> None:
 
 
 class Stopwatch:
-    """A reporter that times the stages of a model."""
+    """Listener that measures the time of each stage."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
@@ -76,7 +78,7 @@ class Stopwatch:
 
 @contextmanager
 def local_cluster(n_workers: int) -> Iterator[Any]:
-    """Workers of one thread each that have imported what they need."""
+    """Workers of one thread each, with gpexperts imported."""
     import distributed
 
     with distributed.LocalCluster(
@@ -89,8 +91,7 @@ def local_cluster(n_workers: int) -> Iterator[Any]:
 def _import_all() -> None:
     import pandas  # noqa: F401
 
-    import gpexperts.cluster.fitting
-    import gpexperts.cluster.predicting  # noqa: F401
+    import gpexperts  # noqa: F401
 
 
 def read(engine: str, folder: Path) -> tuple[Any, Any]:
@@ -107,7 +108,7 @@ def read(engine: str, folder: Path) -> tuple[Any, Any]:
 
 
 def measured(engine: str, cores: int, folder: Path, client: Any) -> dict[str, Any]:
-    """Read, fit, predict; return what it took."""
+    """Read, fit, predict; return times, memory and scores."""
     import pandas as pd
 
     from gpexperts import DistributedGPRegressor
@@ -126,7 +127,7 @@ def measured(engine: str, cores: int, folder: Path, client: Any) -> dict[str, An
         watch.finish()
     ended = time.perf_counter()
     used, peak = cpu + cpu_seconds(client), common.peak_gigabytes()
-    y, seen = queries["y"].to_numpy(), pd.read_parquet(folder / "train", columns=["y"])["y"].to_numpy()
+    y, y_train = queries["y"].to_numpy(), pd.read_parquet(folder / "train", columns=["y"])["y"].to_numpy()
     return {
         "fit_seconds": fitted - began,
         "predict_seconds": ended - fitted,
@@ -134,7 +135,7 @@ def measured(engine: str, cores: int, folder: Path, client: Any) -> dict[str, An
         "cpu_seconds": used,
         "client_peak_gb": peak,
         "smse": smse(y, mean),
-        "msll": msll(y, mean, std, seen),
+        "msll": msll(y, mean, std, y_train),
         "n_experts": model.n_experts_,
         "steps": len(model.trace_),
         "stages": {name: round(seconds, 2) for name, seconds in watch.seconds.items()},
@@ -157,7 +158,7 @@ def one(engine: str, cores: int, folder: Path) -> None:
 
 
 def table(rows: list[dict[str, Any]]) -> str:
-    """The runs, newest of each kind, with what each stage takes longer than with as many threads."""
+    """The newest run of each kind, with the relative difference to the same number of threads."""
     newest = {(r["engine"], r["workers"]): r for r in rows if r["status"] == "done"}
     lines = [
         "| engine | workers | rows | fit s | predict s | CPU s | fit | predict | both | client's peak GB | "
@@ -179,7 +180,7 @@ def table(rows: list[dict[str, Any]]) -> str:
 
 
 def costs(n_rows: int, folder: Path) -> dict[str, float]:
-    """Measure on two workers what scaling depends on, in seconds and bytes."""
+    """Measure, on two workers, the costs on which scaling depends, in seconds."""
     import distributed
     import pandas as pd
 
@@ -205,30 +206,21 @@ def costs(n_rows: int, folder: Path) -> dict[str, float]:
             model = DistributedGPRegressor(**SETTINGS, engine=client).fit(*read("dask", folder))
         found["CPU seconds of fit"] = cpu_seconds(client) - began
         seconds, count = _by_work(stream.data)
-        found["passes of training"] = count["neighbours in block"] / FILES
-        found["seconds a row and pass"] = (
-            seconds["neighbours in block"] / found["passes of training"] / n_rows
-        )
+        found["passes of training"] = count[NEAREST] / FILES
+        found["seconds a row and pass"] = seconds[NEAREST] / found["passes of training"] / n_rows
         found["seconds to read a row"] = seconds["read_parquet"] / (count["read_parquet"] / FILES) / n_rows
         began = cpu_seconds(client)
         model.predict(queries[NAMES], return_std=True)
         found["CPU seconds a query"] = (cpu_seconds(client) - began) / len(queries)
-        moved = model.travelled_
-    training, rows, prediction = moved["training"], moved["rows"], moved["prediction"]
-    found["steps"] = training["round_trips"]
-    found["bytes sent a step"] = training["sent"] / training["round_trips"]
-    found["bytes fetched a step"] = training["fetched"] / training["round_trips"]
-    found["bytes exchanged a row"] = rows["exchanged"] / n_rows
-    for way in ("sent", "fetched", "exchanged"):
-        found[f"bytes {way} a query"] = prediction[way] / len(queries)
+        found["steps"] = len(model.trace_)
     return found
 
 
 def _by_work(done: Any) -> tuple[Counter[str], Counter[str]]:
-    """Seconds and number of the tasks of some kinds, as a task stream tells them."""
+    """Seconds and number of the tasks that find nearest rows or read files, from the task stream."""
     seconds, count = Counter[str](), Counter[str]()
     for task in done:
-        for kind in ("neighbours in block", "read_parquet"):
+        for kind in (NEAREST, "read_parquet"):
             if kind in str(task["key"]):
                 times = [t["stop"] - t["start"] for t in task["startstops"] if t["action"] == "compute"]
                 seconds[kind] += sum(times)
@@ -237,24 +229,15 @@ def _by_work(done: Any) -> tuple[Counter[str], Counter[str]]:
 
 
 def measured_costs(found: dict[str, float]) -> str:
-    """What `costs` found, as a table."""
-
-    def thousands(*names: str) -> str:
-        return " and ".join(f"{found[name] / 1000:.3g} kB" for name in names)
-
-    query = [f"{found[f'bytes {way} a query']:.0f}" for way in ("sent", "fetched", "exchanged")]
-    moved = "bytes sent and fetched in a training step, rows of the blocks included"
+    """The measured costs as a table."""
     rows = {
-        "a round trip with one task per worker": f"{1e3 * found['seconds a round trip']:.2g} ms",
-        "a task, in CPU time of client and scheduler": f"{1e3 * found['CPU seconds a task']:.2g} ms",
-        moved: thousands("bytes sent a step", "bytes fetched a step"),
-        "round trips of training": f"{found['steps']:.0f}",
-        "passes over all rows for blocks to train on": f"{found['passes of training']:.0f}",
-        "a row in such a pass": f"{1e6 * found['seconds a row and pass']:.2g} µs",
-        "a row that is read from Parquet": f"{1e6 * found['seconds to read a row']:.2g} µs",
-        "bytes exchanged when rows meet their group": f"{found['bytes exchanged a row']:.0f} a row",
-        "bytes sent, fetched and exchanged for a query (NPAE, K = 3)": ", ".join(query),
-        "CPU time of a query": f"{1e3 * found['CPU seconds a query']:.2g} ms",
+        "round trip with one task per worker": f"{1e3 * found['seconds a round trip']:.2g} ms",
+        "CPU time of client and scheduler per task": f"{1e3 * found['CPU seconds a task']:.2g} ms",
+        "steps of training": f"{found['steps']:.0f}",
+        "passes over all rows to find training blocks": f"{found['passes of training']:.0f}",
+        "one row in such a pass": f"{1e6 * found['seconds a row and pass']:.2g} µs",
+        "reading one row from Parquet": f"{1e6 * found['seconds to read a row']:.2g} µs",
+        "CPU time of a query (NPAE, K = 3)": f"{1e3 * found['CPU seconds a query']:.2g} ms",
     }
     lines = [f"| measured on {COST_ROWS:,} rows of flights3m (8 inputs), two workers | |", "| --- | --- |"]
     return "\n".join([*lines, *(f"| {what} | {value} |" for what, value in rows.items())])
@@ -262,48 +245,6 @@ def measured_costs(found: dict[str, float]) -> str:
 
 def _nothing(item: Any, argument: Any) -> None:
     return None
-
-
-COST_ROWS = 200_000
-BLOCK_ROWS = 500_000
-MACHINE = {"cores": 8, "memory": 64e9, "bytes a second": 1.25e9}
-"""What a machine of the projection has; the network is 10 Gbit/s."""
-
-
-def projection(found: dict[str, float]) -> str:
-    """What 10^8 and 10^9 rows would need, from what was measured and these assumptions."""
-    from gpexperts.cluster.fitting import GROUP_ROWS, KEPT_SHARE, MAX_GROUPS
-    from gpexperts.cluster.shuffle import bundles
-
-    lines = [
-        "| rows | machines | rows in memory, GB each | shuffle: tasks | scheduling, min | network, min | "
-        "training, min | of it, passes | 10^6 queries: CPU, min |",
-        "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
-    ]
-    for exponent in (8, 9):
-        n = 10**exponent
-        for machines in (10, 100, 1000):
-            cores = machines * MACHINE["cores"]
-            n_bytes = found["bytes exchanged a row"] * n
-            n_groups = min(MAX_GROUPS, -(-n // GROUP_ROWS))
-            tasks = -(-n // BLOCK_ROWS) * (len(bundles(n_groups, int(cores), int(n_bytes) // n_groups)) - 1)
-            step = max(found["seconds a round trip"], found["CPU seconds a task"] * min(300, cores))
-            kept = n_bytes <= KEPT_SHARE * machines * MACHINE["memory"]
-            a_pass = found["seconds a row and pass"] + (0 if kept else found["seconds to read a row"])
-            passes = found["passes of training"] * n * a_pass / min(cores, n / BLOCK_ROWS)
-            minutes = [
-                f"{seconds / 60:.2g}"
-                for seconds in (
-                    tasks * found["CPU seconds a task"],
-                    n_bytes / machines / MACHINE["bytes a second"],
-                    found["steps"] * step + found["CPU seconds of fit"] / min(20, cores) + passes,
-                    passes,
-                    1e6 * found["CPU seconds a query"] / cores,
-                )
-            ]
-            memory = 2 * n_bytes / machines / 1e9
-            lines.append(f"| 10^{exponent} | {machines} | {memory:.2g} | {tasks:,} | {' | '.join(minutes)} |")
-    return "\n".join(lines)
 
 
 def main() -> None:
@@ -334,12 +275,11 @@ def main() -> None:
             if args.rows is None:
                 page = common.HERE.parent / "docs" / "scaling.md"
                 common.write_between(page, "measured", measured_costs(found))
-                common.write_between(page, "projection", projection(found))
             return
         for cores in args.cores:
             for engine in args.engine:
-                asked = ["--one", name, "--engine", engine, "--cores", str(cores)]
-                result = common.run_apart("dask_engine.py", asked, limit=3600)
+                arguments = ["--one", name, "--engine", engine, "--cores", str(cores)]
+                result = common.run_apart("dask_engine.py", arguments, limit=3600)
                 done.append(
                     {"engine": engine, "workers": cores, "rows": n_rows, **result, **common.machine()}
                 )

@@ -1,13 +1,14 @@
-"""Share of the machine's matrix-product peak that training and NPAE's pair stage reach.
+"""Speed of training and of the pair stage of NPAE, relative to that of matrix products.
 
-Run it as `python benchmarks/efficiency.py` on a quiet machine. Operations are counted as the algorithm needs
-them: m³ for a training block (factor and inverse), 2 m² per query and pair for the pair stage.
+Run it as `python benchmarks/efficiency.py` on a quiet machine. Counted operations:
+m³ for a training block (factor and inverse), 2 m² per query and pair for the pair stage.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from itertools import pairwise
 
 import numpy as np
 from scipy.linalg import lapack
@@ -15,9 +16,10 @@ from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 
 import common
 from gpexperts.engines import ThreadEngine
-from gpexperts.experts import Block, Experts, covariance_of
+from gpexperts.experts.gather import pair_covariance
+from gpexperts.kernels.named import covariance_of
 from gpexperts.linalg.lapack import cholesky_in_place
-from gpexperts.training.likelihood import log_marginal_likelihood
+from gpexperts.training.likelihood import Block, log_marginal_likelihood
 
 
 def seconds(action: Callable[[], object], repeats: int = 3) -> float:
@@ -50,19 +52,17 @@ def main() -> None:
     row["training_share"] = round(share, 1)
     print(f"training, {len(blocks)} blocks of {m} rows: {share:.0f} % of it")
 
-    X, y = np.concatenate([b.X for b in blocks]), np.concatenate([b.y for b in blocks])
-    experts = Experts(X, y, np.arange(len(blocks) + 1) * m, covariance, factor_budget=10**9)
     q = rng.standard_normal((500, m))
-    pairs = [(i, i + 1) for i in range(len(blocks) - 1)]
-    took = seconds(lambda: engine.map(lambda p: experts.pair_covariance(*p, q, q), pairs))
+    pairs = [(a.X, b.X) for a, b in pairwise(blocks)]
+    took = seconds(lambda: engine.map(lambda p: pair_covariance(covariance, *p, q, q), pairs))
     share = 100 * len(pairs) * 2 * m * m * len(q) / took / 1e9 / peak
     row["pair_share"] = round(share, 1)
     print(f"pair stage, {len(pairs)} pairs of {m} rows, {len(q)} queries each: {share:.0f} % of it")
 
-    # What eats the rest: the same stages, piece by piece, in one thread's time.
+    # The other costs of the same stages.
     gram = seconds(lambda: engine.map(lambda b: covariance.noisy_gram_with_gradient(b.X), blocks))
     row["gram_of_training"] = round(100 * gram / training_took, 1)
-    cross = seconds(lambda: engine.map(lambda p: covariance(blocks[p[0]].X, blocks[p[1]].X), pairs))
+    cross = seconds(lambda: engine.map(lambda p: covariance(*p), pairs))
     row["kernel_of_pairs"] = round(100 * cross / took, 1)
     print(f"kernel values take {row['gram_of_training']} % of training's time, "
           f"{row['kernel_of_pairs']} % of the pair stage's")  # fmt: skip

@@ -1,7 +1,6 @@
-"""The ways to predict that are compared: ours, and what people would use instead.
+"""The compared methods and their settings.
 
-Each is a function from standardised training rows to what it fitted, so that all see the same numbers. The
-settings of the peers are stated here and nowhere else.
+Each is a function of standardised training rows that returns a fitted method.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ class Fitted(NamedTuple):
     predict: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
     """X ↦ mean and standard deviation of an observation."""
     kernel: Any = None
-    """The trained covariance as a scikit-learn kernel, for those who have one."""
+    """The trained covariance as a scikit-learn kernel, if the method has one."""
     prior_mean: float = 0.0
 
 
@@ -32,13 +31,11 @@ def ours(X: np.ndarray, y: np.ndarray, seed: int) -> Fitted:
 
 
 def paper(X: np.ndarray, y: np.ndarray, seed: int) -> Fitted:
-    """Gpexperts with the paper's settings: k-means, RBF, every row, knn with half of the experts."""
-    from gpexperts import DistributedGPRegressor
+    """Gpexperts with the settings of the paper: k-means, RBF, training on all rows, knn with K = M/2."""
+    from gpexperts.paper.settings import paper_model
 
-    model = DistributedGPRegressor(
-        n_experts=max(5, round(len(X) / 560)), partition="kmeans", kernel="rbf", training="full",
-        selection="knn", n_selected=0.5, random_state=seed,
-    ).fit(X, y)  # fmt: skip
+    n_experts = max(5, round(len(X) / 560))
+    model = paper_model(n_experts, seed, selection="knn", n_selected=0.5).fit(X, y)
     return Fitted(lambda Z: model.predict(Z, return_std=True), model.kernel_)
 
 
@@ -64,8 +61,8 @@ def _gpboost(X: np.ndarray, y: np.ndarray, seed: int, kernel: str, shape: float,
     model.fit(y=y)
 
     def predict(Z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        answer = model.predict(gp_coords_pred=Z, predict_var=True, predict_response=True)
-        return answer["mu"], np.sqrt(answer["var"])
+        prediction = model.predict(gp_coords_pred=Z, predict_var=True, predict_response=True)
+        return prediction["mu"], np.sqrt(prediction["var"])
 
     noise, signal, *ranges = np.ravel(model.get_cov_pars())
     trained = Matern(np.array(ranges) * unit, nu=shape)
@@ -96,7 +93,7 @@ def _svgp(X: np.ndarray, y: np.ndarray, seed: int, n_inducing: int) -> Fitted:
             self.covar_module = gpytorch.kernels.ScaleKernel(
                 gpytorch.kernels.MaternKernel(nu=1.5, ard_num_dims=inducing.shape[1])
             )
-            # From its own start, 0.7, no two rows of 32 inputs are neighbours and it learns nothing.
+            # With its default, 0.7, rows with 32 inputs are uncorrelated at the start and training fails.
             self.covar_module.base_kernel.lengthscale = inducing.shape[1] ** 0.5
 
         def forward(self, x: torch.Tensor) -> gpytorch.distributions.MultivariateNormal:
@@ -108,9 +105,9 @@ def _svgp(X: np.ndarray, y: np.ndarray, seed: int, n_inducing: int) -> Fitted:
     held_out, train = order[: len(X) // 10], order[len(X) // 10 :]
     x_all, y_all = torch.tensor(X, dtype=torch.float32), torch.tensor(y, dtype=torch.float32)
     n_batches = max(1, len(train) // 1024)
-    epochs, patience = max(50, 500 // n_batches), max(10, 100 // n_batches)  # few rows: not too few steps
+    epochs, patience = max(50, 500 // n_batches), max(10, 100 // n_batches)  # enough steps for few rows
     best: tuple[float, Model, gpytorch.likelihoods.Likelihood] | None = None
-    for rate in (0.01, 0.05):  # two learning rates; a tenth of the rows stops each early and chooses
+    for rate in (0.01, 0.05):  # early stopping and the choice of the rate use a tenth of the rows
         torch.manual_seed(seed)
         model = Model(x_all[train[:n_inducing]].clone())
         likelihood = gpytorch.likelihoods.GaussianLikelihood()
@@ -125,9 +122,11 @@ def _svgp(X: np.ndarray, y: np.ndarray, seed: int, n_inducing: int) -> Fitted:
                 optimiser.step()
             model.eval(), likelihood.eval()
             with torch.no_grad():
-                answer = likelihood(model(x_all[held_out]))
+                prediction = likelihood(model(x_all[held_out]))
                 loss = float(
-                    -torch.distributions.Normal(answer.mean, answer.stddev).log_prob(y_all[held_out]).mean()
+                    -torch.distributions.Normal(prediction.mean, prediction.stddev)
+                    .log_prob(y_all[held_out])
+                    .mean()
                 )
             waited = 0 if loss < reached - 1e-3 else waited + 1
             reached = min(reached, loss)
@@ -142,8 +141,8 @@ def _svgp(X: np.ndarray, y: np.ndarray, seed: int, n_inducing: int) -> Fitted:
         means, deviations = [], []
         with torch.no_grad():
             for part in torch.tensor(Z, dtype=torch.float32).split(4096):
-                answer = noise(chosen(part))
-                means.append(answer.mean.numpy()), deviations.append(answer.stddev.numpy())
+                prediction = noise(chosen(part))
+                means.append(prediction.mean.numpy()), deviations.append(prediction.stddev.numpy())
         return np.concatenate(means).astype(float), np.concatenate(deviations).astype(float)
 
     signal = ConstantKernel(float(chosen.covar_module.outputscale))

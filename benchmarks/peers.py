@@ -1,11 +1,11 @@
-"""Ours beside what people would use instead: time, memory and accuracy of one fit, on the paper's data.
+"""gpexperts and other methods: time, memory and accuracy of one fit, on the data of the paper.
 
-    python benchmarks/peers.py                         # everything that has not been run yet
+    python benchmarks/peers.py                         # all missing runs
     python benchmarks/peers.py --data pol --method gpexperts --seed 3
     python benchmarks/peers.py --table                 # write benchmarks/README.md
 
-Each run has a process of its own and 15 minutes. All methods see the same rows, standardised by the training
-part; ours runs with seeds 0 to 4 and the median is reported, the others with seed 0.
+Each run has its own process and at most 15 minutes. All methods have the same rows, standardised by the
+training part. gpexperts runs with seeds 0 to 4 and the median is reported, the other methods with seed 0.
 """
 
 from __future__ import annotations
@@ -22,22 +22,8 @@ if TYPE_CHECKING:
     from methods import Fitted
 
 EXACT = 10_000
-"""Rows up to which the exact GP is computed, to see how far from it a method is."""
+"""Number of rows up to which a method is compared with the exact GP."""
 DATA = ("concrete", "airfoil", "parkinsons", "pumadyn32nm", "pol", "protein", "sarcos", "flights200k")
-
-
-def load(name: str) -> tuple[np.ndarray, ...]:
-    """X_train, y_train, X_test, y_test."""
-    from gpexperts.paper.datasets import load as load_arrays
-    from gpexperts.paper.datasets import split
-
-    if name != "flights200k":
-        return tuple(split(name))
-    arrays = load_arrays("flights3m")
-    order = np.random.default_rng(0).permutation(len(arrays["y"]))
-    train, test = order[:200_000], order[-10_000:]
-    X, y = arrays["X"].astype(float), arrays["y"].astype(float)
-    return X[train], y[train], X[test], y[test]
 
 
 def one(data: str, method: str, seed: int) -> None:
@@ -46,7 +32,7 @@ def one(data: str, method: str, seed: int) -> None:
     from gpexperts.scaling import Standardizer
     from methods import METHODS
 
-    X, y, X_test, y_test = load(data)
+    X, y, X_test, y_test = common.load(data)
     x_scale, y_scale = Standardizer.fit(X), Standardizer.fit(y[:, None])
     X, y = x_scale.transform(X), y_scale.transform(y[:, None])[:, 0]
     X_test, y_test = x_scale.transform(X_test), y_scale.transform(y_test[:, None])[:, 0]
@@ -72,14 +58,14 @@ def one(data: str, method: str, seed: int) -> None:
 def distance_to_exact(
     fitted: Fitted, X: np.ndarray, y: np.ndarray, X_test: np.ndarray, mean: np.ndarray, std: np.ndarray
 ) -> dict[str, float]:
-    """How far an approximation is from the exact GP with the same hyperparameters.
+    """Distance of an approximation to the exact GP with the same hyperparameters.
 
     Means in units of the exact GP's standard deviations (root mean square), variances as the mean absolute
     difference of their logarithms.
     """
     from scipy.linalg import cho_factor, cho_solve, solve_triangular
 
-    signal = fitted.kernel(X, X_test)  # no noise: WhiteKernel knows that these are other rows
+    signal = fitted.kernel(X, X_test)  # without noise, because these are different rows
     factor = cho_factor(fitted.kernel(X), lower=True, overwrite_a=True)
     exact_mean = signal.T @ cho_solve(factor, y - fitted.prior_mean) + fitted.prior_mean
     explained = (solve_triangular(factor[0], signal, lower=True) ** 2).sum(axis=0)
@@ -91,7 +77,7 @@ def distance_to_exact(
 
 
 def main() -> None:
-    """Run what is asked for and not yet done, or write the table."""
+    """Do the missing runs, or write the table."""
     from methods import METHODS
 
     parser = argparse.ArgumentParser(
@@ -99,7 +85,7 @@ def main() -> None:
     )
     parser.add_argument("--data", nargs="*", default=DATA, choices=DATA)
     parser.add_argument("--method", nargs="*", default=list(METHODS), choices=list(METHODS))
-    parser.add_argument("--seed", nargs="*", type=int, help="default: 0 to 4 for ours, 0 for the others")
+    parser.add_argument("--seed", nargs="*", type=int, help="default: 0 to 4 for gpexperts, 0 for the others")
     parser.add_argument(
         "--limit", type=float, default=common.LIMIT, help="seconds for a run; default: %(default)s"
     )
@@ -121,8 +107,8 @@ def main() -> None:
             for seed in seeds:
                 if (data, method, seed) in done:
                     continue
-                asked = ["--one", "--data", data, "--method", method, "--seed", str(seed)]
-                result = common.run_apart("peers.py", asked, args.limit)
+                arguments = ["--one", "--data", data, "--method", method, "--seed", str(seed)]
+                result = common.run_apart("peers.py", arguments, args.limit)
                 row = {"data": data, "method": method, "seed": seed, **result, **common.machine()}
                 common.append("peers", row)
                 print(json.dumps(row), flush=True)

@@ -1,7 +1,7 @@
 """Peak memory of a large prediction: 1,000,000 queries against 50 experts of 500 rows.
 
-Run it as `python benchmarks/prediction_memory.py`. It prints how far the prediction raised the peak
-memory of the process, and fails if that is more than 1 GB.
+Run it as `python benchmarks/prediction_memory.py`. It prints the increase of the peak memory by the
+prediction, and fails if this is more than 1 GB.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def main() -> None:
     parser.add_argument("--queries", type=int, default=1_000_000)
     parser.add_argument("--experts", type=int, default=50)
     parser.add_argument("--rows", type=int, default=500, help="rows per expert")
-    parser.add_argument("--selected", type=int, default=5, help="experts asked per query")
+    parser.add_argument("--selected", type=int, default=5, help="experts selected per query")
     parser.add_argument("--aggregation", default="npae")
     args = parser.parse_args()
 
@@ -50,11 +50,11 @@ def main() -> None:
     assert np.isfinite(mean).all()
     assert (std > 0).all()
     print(
-        f"{args.queries:,} queries, {args.experts} experts of {args.rows} rows, {args.selected} asked, "
+        f"{args.queries:,} queries, {args.experts} experts of {args.rows} rows, {args.selected} selected, "
         f"{args.aggregation}: peak memory rose by {rise / 1e9:.2f} GB in {seconds:.1f} s"
     )
     if rise > LIMIT:
-        sys.exit(f"That is more than {LIMIT / 1e9:g} GB.")
+        sys.exit(f"This is more than {LIMIT / 1e9:g} GB.")
 
 
 if __name__ == "__main__":

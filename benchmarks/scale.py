@@ -1,13 +1,14 @@
-"""How time and memory grow with the rows: flights3m, and a smooth function of six inputs.
+"""Growth of time and memory with the rows: flights3m, and a smooth function of six inputs.
 
-    python benchmarks/scale.py                                  # everything that has not been run yet
+    python benchmarks/scale.py                                  # all missing runs
     python benchmarks/scale.py --data flights3m --rows 2900000
 
-Each run has a process of its own: a fit with the defaults, then queries with standard deviations, twice: the
-first time experts are factorised as they are asked, the second time what the memory budget keeps is there.
-Then some of them alone: many queries share experts and pairs of experts, the more so the fewer of these there
-are, so that only few show what one costs by itself. At last one for every 29 rows, asked of experts without
-factors: so as many share an expert at every size, and none of the work was done before.
+Each run has its own process: a fit with the defaults, then predictions with standard deviations of
+- all queries, which computes the factors of the experts (first);
+- all queries again, with the factors that the memory budget keeps (again);
+- 1,000 queries, which hardly share experts or pairs of experts (few);
+- one query per 29 rows without kept factors, so that the queries per expert are the same at every size
+  (in proportion).
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ ROWS = (10_000, 30_000, 100_000, 300_000, 1_000_000, 2_900_000)
 QUERIES = 100_000
 FEW = 1000
 ROWS_PER_QUERY = 29
-"""So that there are as many queries as `QUERIES` for the largest of `ROWS`."""
+"""Gives `QUERIES` queries for the largest of `ROWS`."""
 
 
 def load(name: str, rows: int) -> tuple[np.ndarray, ...]:
@@ -55,16 +56,16 @@ def one(data: str, rows: int) -> None:
     _, fit_seconds, fit_cpu = common.timed(lambda: model.fit(X, y))
     (mean, std), first, first_cpu = common.timed(lambda: model.predict(X_test, return_std=True))
     _, second, second_cpu = common.timed(lambda: model.predict(X_test, return_std=True))
-    model.predict(X_test[:FEW], return_std=True)  # so that their experts' factors are among those kept
+    model.predict(X_test[:FEW], return_std=True)  # keeps the factors of their experts
     _, few, few_cpu = common.timed(lambda: model.predict(X_test[:FEW], return_std=True))
     peak = common.peak_gigabytes()
-    anew = copy.deepcopy(model)  # factors are not copied
+    fresh = copy.deepcopy(model)  # factors are not copied
     share = X_test[: rows // ROWS_PER_QUERY]
-    _, in_proportion, in_proportion_cpu = common.timed(lambda: anew.predict(share, return_std=True))
+    _, in_proportion, in_proportion_cpu = common.timed(lambda: fresh.predict(share, return_std=True))
     result = {
         "n_experts": model.n_experts_,
         "n_selected": int(model.select(X_test[:1]).shape[1]),
-        "kernel": model.choices_["kernel"],
+        "kernel": model.choices_["kernel"].value,
         "queries": len(X_test),
         "fit_seconds": fit_seconds,
         "fit_cpu": fit_cpu,

@@ -1,17 +1,30 @@
-"""What the page and its pictures ask of results: their values, the newest, the median of several seeds."""
+"""Summaries of results for the page and its pictures: values, newest runs, medians over seeds."""
 
 from __future__ import annotations
 
 import statistics
+from collections.abc import Iterable
 from typing import Any
 
 Row = dict[str, Any]
 
 OURS = "gpexperts"
+_FORMER = {
+    "rows": "nearest_rows",
+    "widen": "disagreement",
+    "surprise": "local noise",
+    "no surprise": "no local noise",
+}
+"""Labels of older results ↦ labels of today."""
+
+
+def plain(label: str) -> str:
+    """Return the label of today for a label of the results."""
+    return _FORMER.get(label, label)
 
 
 def values(results: list[Row], key: str) -> list[str]:
-    """The different values of a column, in the order in which they came."""
+    """The different values of a column, in the order of the results."""
     return list(dict.fromkeys(r[key] for r in results))
 
 
@@ -39,7 +52,19 @@ def total(row: Row) -> float:
     return float(row["fit_seconds"] + row["predict_seconds"])
 
 
-def per_query(row: Row, asked: str) -> float:
-    """Seconds, where queries were asked in one of the ways of scale.py."""
-    n = row["queries" if asked in ("predict", "again") else asked]
-    return float(row[f"{asked}_seconds"] / n)
+def per_query(row: Row, prediction: str) -> float:
+    """Seconds per query of one of the predictions of scale.py."""
+    n = row["queries" if prediction in ("predict", "again") else prediction]
+    return float(row[f"{prediction}_seconds"] / n)
+
+
+def markdown_table(head: list[str], rows: Iterable[list[str]]) -> str:
+    """Return a table in Markdown."""
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def seconds(row: Row, stage: str) -> str:
+    """Return wall-clock / CPU seconds of a stage."""
+    clock, cpu = row[f"{stage}_seconds"], row[f"{stage}_cpu"]
+    return f"{clock:.1f} / {cpu:.1f}" if clock >= 1 else f"{clock:.2f} / {cpu:.2f}"

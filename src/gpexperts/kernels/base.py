@@ -58,7 +58,7 @@ class Covariance(ABC):
         That function takes S (m, m), symmetric, and the jitter that was added to factorise C (a multiple
         of its mean diagonal); it returns ½ Σ_ij S_ij ∂C_ij/∂θ in the order of `kernel.theta`.
         """
-        gram, signal_gradient = self._gram_with_gradient(X)
+        gram, signal_gradient = self.gram_with_gradient(X)
 
         def gradient(S: np.ndarray, jitter: float) -> np.ndarray:
             trace = float(np.trace(S))
@@ -116,7 +116,7 @@ class Covariance(ABC):
         """
 
     @abstractmethod
-    def _gram_with_gradient(self, X: np.ndarray) -> tuple[np.ndarray, SignalGradient]:
+    def gram_with_gradient(self, X: np.ndarray) -> tuple[np.ndarray, SignalGradient]:
         """k(X, X), and a function of S and t that yields, for each signal term in turn, ½ Σ S_ij ∂K_ij/∂θ
         + ½ t ∂mean(diag K)/∂θ.
         """

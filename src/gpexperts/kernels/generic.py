@@ -39,7 +39,7 @@ class GenericCovariance(Covariance):
     def metric(self, spread: np.ndarray) -> np.ndarray:
         return np.array(spread, dtype=float)
 
-    def _gram_with_gradient(self, X: np.ndarray) -> tuple[np.ndarray, SignalGradient]:
+    def gram_with_gradient(self, X: np.ndarray) -> tuple[np.ndarray, SignalGradient]:
         def signal_gradient(S: np.ndarray, t: float) -> Iterator[np.ndarray]:
             for term in self._signal_terms:
                 _, slopes = term(X, eval_gradient=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
-from gpexperts.kernels.base import Covariance, Gradient
+from gpexperts.kernels.base import Covariance, SignalGradient
 from gpexperts.kernels.named import candidate_kernels, covariance_of
 from gpexperts.scaling import Standardizer
 
@@ -37,8 +37,8 @@ class RawInputs(Covariance):
     def gram(self, X: np.ndarray) -> np.ndarray:
         return self._raw.gram(self.x_scale.restore(X))
 
-    def noisy_gram_with_gradient(self, X: np.ndarray) -> tuple[np.ndarray, Gradient]:
-        return self._raw.noisy_gram_with_gradient(self.x_scale.restore(X))
+    def gram_with_gradient(self, X: np.ndarray) -> tuple[np.ndarray, SignalGradient]:
+        return self._raw.gram_with_gradient(self.x_scale.restore(X))
 
     def prior_variance(self, X: np.ndarray) -> np.ndarray:
         return self._raw.prior_variance(self.x_scale.restore(X))

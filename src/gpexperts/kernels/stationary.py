@@ -92,7 +92,7 @@ class StationaryCovariance(Covariance):
             f *= self.signal_variance
         return f
 
-    def _gram_with_gradient(self, X: np.ndarray) -> tuple[np.ndarray, SignalGradient]:
+    def gram_with_gradient(self, X: np.ndarray) -> tuple[np.ndarray, SignalGradient]:
         s2, alpha = self.signal_variance, self._alpha
         Z = self._offsets(X)
         bands = []

@@ -1,4 +1,4 @@
-"""A web server on this machine that fails on command."""
+"""A local web server with faults."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
 class FaultyServer:
-    """Serves one body at every path; each fault in `faults` spoils one answer, in order.
+    """Serves one body at every path; each fault in `faults` applies to one response, in order.
 
-    Faults: "500", "404", "drop" (the connection ends half-way), "truncate" (half of the body, declared
-    as if it were all).
+    Faults: "500", "404", "drop" (the connection ends half-way), "truncate" (half of the body, with
+    its length as Content-Length).
     """
 
     def __init__(self, body: bytes, faults: list[str]) -> None:

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from gpexperts.paper.datasets import DATASETS, DataSetMissingError, base, load, split
-from gpexperts.paper.datasets.base import Home, cache_folder, find, named
+from gpexperts.paper.datasets.base import OriginalFile, cache_folder, find, named
 from tests.paper.datasets.server import faulty_server
 
 
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty cache, and no folder of data."""
+    """An empty cache; GPEXPERTS_DATA is not set."""
     monkeypatch.delenv("GPEXPERTS_DATA", raising=False)
     monkeypatch.setenv("GPEXPERTS_CACHE", str(tmp_path / "cache"))
     return tmp_path / "cache"
@@ -39,17 +39,17 @@ def test_aliases(alias: str, name: str) -> None:
     assert named(alias).name == name
 
 
-def test_no_name_is_used_twice() -> None:
+def test_names_and_aliases_are_unique() -> None:
     names = [n for d in DATASETS.values() for n in (d.name, *d.aliases)]
     assert len(names) == len(set(names))
 
 
-def test_an_unknown_name_lists_the_known_ones() -> None:
+def test_unknown_name_lists_known_names() -> None:
     with pytest.raises(ValueError, match="Unknown data set 'iris'; known are concrete, airfoil"):
         load("iris")
 
 
-def test_the_cache_follows_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cache_folder_from_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("GPEXPERTS_CACHE", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", "/x")
     assert cache_folder() == Path("/x/gpexperts")
@@ -57,10 +57,12 @@ def test_the_cache_follows_the_environment(monkeypatch: pytest.MonkeyPatch) -> N
     assert cache_folder() == Path("/y")
 
 
-def test_downloads_once_and_then_reads_the_cache(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_load_downloads_once(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with faulty_server(concrete_csv()) as server:
-        home = Home(server.url, "concrete.csv")
-        monkeypatch.setitem(DATASETS, "concrete", dataclasses.replace(DATASETS["concrete"], homes=(home,)))
+        original = OriginalFile(server.url, "concrete.csv")
+        monkeypatch.setitem(
+            DATASETS, "concrete", dataclasses.replace(DATASETS["concrete"], files=(original,))
+        )
         first = load("concrete")
         second = load("concrete")
         assert server.requests == 1
@@ -70,9 +72,7 @@ def test_downloads_once_and_then_reads_the_cache(cache: Path, monkeypatch: pytes
     assert not list(cache.rglob("*.part"))
 
 
-def test_the_users_folder_comes_before_the_cache(
-    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_data_folder_precedes_cache(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for folder, value in ((cache, 1.0), (tmp_path / "mine", 2.0)):
         folder.mkdir()
         np.savez(folder / "concrete.npz", X=np.zeros((1030, 8)), y=np.full(1030, value))
@@ -81,41 +81,45 @@ def test_the_users_folder_comes_before_the_cache(
     assert load("concrete")["y"][0] == 2.0
 
 
-def test_an_original_file_that_the_user_saved_is_read(cache: Path) -> None:
+def test_load_reads_saved_original_file(cache: Path) -> None:
     (cache / "original").mkdir(parents=True)
     (cache / "original" / "concrete.csv").write_bytes(concrete_csv())
     assert load("concrete")["X"].shape == (1030, 8)
 
 
 @pytest.mark.parametrize("name", ["concrete", "flights3m"])
-def test_offline_and_absent_says_where_to_put_the_file(
+def test_missing_data_set_names_places_for_its_file(
     cache: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def offline(*_: object, **__: object) -> None:
         raise base.DownloadError("no network")
 
     monkeypatch.setattr(base, "fetch", offline)
-    with pytest.raises(DataSetMissingError, match=rf"Put {name}\.npz .*GPEXPERTS_DATA, or into {cache}"):
+    with pytest.raises(
+        DataSetMissingError, match=rf"Put {name}\.npz .*GPEXPERTS_DATA to it, or into {cache}"
+    ):
         load(name)
 
 
-def test_a_file_of_the_wrong_shape_is_refused(cache: Path) -> None:
+def test_file_of_wrong_shape_is_refused(cache: Path) -> None:
     cache.mkdir()
     np.savez(cache / "concrete.npz", X=np.zeros((5, 8)), y=np.zeros(5))
-    with pytest.raises(ValueError, match=r"should hold concrete, X \(1030, 8\)"):
+    with pytest.raises(ValueError, match=r"should hold concrete with X \(1030, 8\)"):
         load("concrete")
 
 
-def test_a_broken_download_does_not_fill_the_cache(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_download_of_wrong_shape_is_not_cached(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with faulty_server(concrete_csv(rows=10)) as server:
-        home = Home(server.url, "concrete.csv")
-        monkeypatch.setitem(DATASETS, "concrete", dataclasses.replace(DATASETS["concrete"], homes=(home,)))
+        original = OriginalFile(server.url, "concrete.csv")
+        monkeypatch.setitem(
+            DATASETS, "concrete", dataclasses.replace(DATASETS["concrete"], files=(original,))
+        )
         with pytest.raises(ValueError, match="should hold concrete"):
             load("concrete")
     assert find("concrete") is None
 
 
-def test_a_permuted_split_is_the_one_of_its_seed(cache: Path) -> None:
+def test_permuted_split_depends_on_seed(cache: Path) -> None:
     cache.mkdir()
     X = np.arange(1030 * 8.0).reshape(1030, 8)
     np.savez(cache / "concrete.npz", X=X, y=X[:, 0])
@@ -126,9 +130,9 @@ def test_a_permuted_split_is_the_one_of_its_seed(cache: Path) -> None:
     assert not np.array_equal(rows.X_train, split("concrete", seed=1).X_train)
 
 
-@pytest.mark.parametrize("honest", [True, False])
-def test_sarcos_with_and_without_its_test_rows_in_training(
-    cache: Path, honest: bool, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("excluded", [True, False])
+def test_sarcos_with_and_without_test_rows_in_training(
+    cache: Path, excluded: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cache.mkdir()
     X = np.random.default_rng(0).normal(size=(60, 21))
@@ -137,13 +141,13 @@ def test_sarcos_with_and_without_its_test_rows_in_training(
         cache / "sarcos.npz", X=X, y=X[:, 0], X_test=X[::10], y_test=X[::10, 0],
         test_dup_train_index=np.arange(0, 60, 10),
     )  # fmt: skip
-    rows = split("sarcos" if honest else "sarcos-official")
-    assert len(rows.X_train) == (54 if honest else 60)
+    rows = split("sarcos" if excluded else "sarcos-official")
+    assert len(rows.X_train) == (54 if excluded else 60)
     shared = {r.tobytes() for r in rows.X_train} & {r.tobytes() for r in rows.X_test}
-    assert len(shared) == (0 if honest else 6)
+    assert len(shared) == (0 if excluded else 6)
 
 
-def test_protein_has_a_variant_with_the_logarithm_as_its_target(cache: Path) -> None:
+def test_protein_log1p_target(cache: Path) -> None:
     cache.mkdir()
     y = np.random.default_rng(0).uniform(0, 20, 45730)
     np.savez(cache / "protein.npz", X=np.zeros((45730, 9)), y=y)
@@ -151,7 +155,7 @@ def test_protein_has_a_variant_with_the_logarithm_as_its_target(cache: Path) -> 
     np.testing.assert_allclose(log.y_test, np.log(1 + plain.y_test))
 
 
-def test_song_takes_the_first_of_either_part(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_song_split(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cache.mkdir()
     monkeypatch.setitem(DATASETS, "song", dataclasses.replace(DATASETS["song"], columns=1))
     y = np.arange(515345.0)
@@ -161,8 +165,8 @@ def test_song_takes_the_first_of_either_part(cache: Path, monkeypatch: pytest.Mo
     assert (rows.y_test[0], len(rows.y_test)) == (463_715, 10_000)
 
 
-def test_a_data_set_without_a_split_says_so(cache: Path) -> None:
+def test_data_set_without_split_is_refused(cache: Path) -> None:
     cache.mkdir()
     np.savez(cache / "flights3m.npz", X=np.zeros((3000000, 8), np.int8), y=np.zeros(3000000, np.int8))
-    with pytest.raises(ValueError, match="'flights3m' has no split of its own"):
+    with pytest.raises(ValueError, match="'flights3m' has no predefined split"):
         split("flights3m")

@@ -1,4 +1,4 @@
-"""Each parser, on a few rows written in the form of the original file."""
+"""Each reader, on a few rows in the format of the original file."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_airfoil(tmp_path: Path) -> None:
     np.testing.assert_array_equal(arrays["y"], table[:, 5])
 
 
-def test_parkinsons_leaves_the_other_score_out(tmp_path: Path) -> None:
+def test_parkinsons_drops_motor_score(tmp_path: Path) -> None:
     table = RNG.uniform(size=(5, 22)).round(6)
     header = ",".join(map(str, range(22)))
     arrays = uci.parkinsons(
@@ -79,7 +79,7 @@ def test_song(tmp_path: Path) -> None:
     np.testing.assert_array_equal(arrays["y"], table[:, 0])
 
 
-def test_pol_trains_on_the_larger_file_and_drops_constant_columns(tmp_path: Path) -> None:
+def test_pol_trains_on_larger_file_and_drops_constant_columns(tmp_path: Path) -> None:
     table = RNG.uniform(size=(9, 5)).round(6)
     table[:, 2] = 7.0
     members = {"Pol/pol.data": text(table[:3]), "Pol/pol.test": text(table[3:]), "Pol/pol.domain": b"words"}
@@ -101,7 +101,7 @@ def test_pumadyn(tmp_path: Path) -> None:
     np.testing.assert_array_equal(arrays["y"], table[:, 32])
 
 
-def test_sarcos_finds_the_test_rows_that_are_training_rows(tmp_path: Path) -> None:
+def test_sarcos_finds_test_rows_among_training_rows(tmp_path: Path) -> None:
     train = RNG.normal(size=(20, 28))
     test = np.concatenate([train[[3, 11]], RNG.normal(size=(1, 28))])
     savemat(tmp_path / "train.mat", {"sarcos_inv": train})
@@ -112,6 +112,6 @@ def test_sarcos_finds_the_test_rows_that_are_training_rows(tmp_path: Path) -> No
     np.testing.assert_array_equal(arrays["y_test"], test[:, 21])
 
 
-def test_an_archive_without_the_file_says_what_it_holds(tmp_path: Path) -> None:
+def test_archive_without_the_file_lists_its_members(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"holds no CASP.csv; it holds readme.txt, other.csv"):
         uci.protein(zipped(tmp_path / "p.zip", "other.csv", b"1,2"))

@@ -1,7 +1,7 @@
-"""Data sets: made up and real.
+"""Data sets of the paper, synthetic and real.
 
-`load(name)` gives the arrays of one of the paper's data sets, `split(name)` its training and test rows as
-the paper divides them; `analytic_problem` makes up the paper's function of one input.
+`load(name)` returns the arrays of a data set, `split(name)` its training and test rows;
+`analytic_problem` is the synthetic problem with one input.
 """
 
 from gpexperts.paper.datasets.base import DATASETS, DataSet, DataSetMissingError, find, load

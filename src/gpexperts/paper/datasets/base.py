@@ -1,64 +1,74 @@
-"""The paper's data sets: what they are, where they live, and how to get hold of one.
+"""The data sets of the paper: description, location and loading.
 
-`load(name)` looks for NAME.npz in the folder named by the environment variable GPEXPERTS_DATA, then in the
-cache; where neither has it, the original files are downloaded into the cache and read once. An npz file
-holds X (n, d) and y (n,), and the arrays of a predefined split where there is one.
+`load(name)` searches NAME.npz in the folder given by the environment variable GPEXPERTS_DATA, then in the
+cache. If it is in neither, the original files are downloaded and converted once. An npz file holds X (n, d),
+y (n,) and the arrays of a predefined split, if there is one.
 """
 
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
+from gpexperts.files import appearing
 from gpexperts.paper.datasets import uci
 from gpexperts.paper.datasets.download import DownloadError, Progress, fetch
 
-__all__ = ["DATASETS", "DataSet", "DataSetMissingError", "Home", "cache_folder", "find", "load", "named"]
+__all__ = [
+    "DATASETS",
+    "DataSet",
+    "DataSetMissingError",
+    "OriginalFile",
+    "cache_folder",
+    "find",
+    "load",
+    "named",
+]
 
 Arrays = dict[str, np.ndarray]
 
 
 @dataclass(frozen=True)
-class Home:
+class OriginalFile:
     """One original file of a data set."""
 
     url: str
     filename: str
-    """What it is called in the cache."""
+    """Its name in the cache."""
     sha256: str | None = None
-    """Known checksum; where none is known, that of the first download is pinned."""
+    """Expected checksum; if None, that of the first download is stored and expected later."""
 
 
 @dataclass(frozen=True)
 class DataSet:
-    """A data set as data: everything about it but the numbers."""
+    """Description of a data set."""
 
     name: str
     title: str
     rows: int
     columns: int
-    """Inputs, the target not counted."""
+    """Number of inputs."""
     page: str
-    """Where people read about it."""
-    homes: tuple[Home, ...] = ()
-    """The original files; none where it cannot be downloaded."""
+    """Address of its description."""
+    files: tuple[OriginalFile, ...] = ()
+    """Original files; empty if it cannot be downloaded."""
     parse: Callable[[list[Path]], Arrays] | None = None
-    """Those files, in order ↦ arrays X, y and those of the split."""
+    """Paths of these files ↦ arrays X, y and those of the split."""
     aliases: tuple[str, ...] = ()
     prepared_sha256: str = field(default="", repr=False)
-    """Checksum of the prepared npz file the published results were made with."""
+    """Checksum of the npz file with which the published results were computed."""
 
 
 class DataSetMissingError(FileNotFoundError):
-    """A data set is neither at hand nor could it be downloaded."""
+    """A data set is not present and could not be downloaded."""
 
 
 _UCI = "https://archive.ics.uci.edu"
+_GPML = "http://www.gaussianprocess.org/gpml/data"
 _DELVE = "https://www.cs.toronto.edu/~delve/data/pumadyn"
 
 DATASETS: dict[str, DataSet] = {
@@ -67,32 +77,32 @@ DATASETS: dict[str, DataSet] = {
         DataSet(
             "concrete", "Concrete compressive strength", 1030, 8,
             f"{_UCI}/dataset/165/concrete+compressive+strength",
-            (Home(f"{_UCI}/static/public/165/data.csv", "concrete.csv"),), uci.concrete,
+            (OriginalFile(f"{_UCI}/static/public/165/data.csv", "concrete.csv"),), uci.concrete,
             prepared_sha256="be0ee31847336547932b0087ef3aea8dd36b42833a6325d722ec5b027256192e",
         ),
         DataSet(
             "airfoil", "Airfoil self-noise", 1503, 5, f"{_UCI}/dataset/291/airfoil+self+noise",
-            (Home(f"{_UCI}/static/public/291/airfoil+self+noise.zip", "airfoil.zip"),), uci.airfoil,
+            (OriginalFile(f"{_UCI}/static/public/291/airfoil+self+noise.zip", "airfoil.zip"),), uci.airfoil,
             prepared_sha256="7a9a2edbd8ef76e56027d3b35837a833d222787731e194b4a0c99472b2645aee",
         ),
         DataSet(
             "parkinsons", "Parkinsons telemonitoring", 5875, 20,
             f"{_UCI}/dataset/189/parkinsons+telemonitoring",
-            (Home(f"{_UCI}/static/public/189/parkinsons+telemonitoring.zip", "parkinsons.zip"),),
+            (OriginalFile(f"{_UCI}/static/public/189/parkinsons+telemonitoring.zip", "parkinsons.zip"),),
             uci.parkinsons, aliases=("parkinson",),
             prepared_sha256="4eea849e9f988c4fa52a22a5507bd1456aeafc6807667a5dba734f1a8292267f",
         ),
         DataSet(
             "pol", "Pole telecommunication", 15000, 26,
             "https://www.dcc.fc.up.pt/~ltorgo/Regression/DataSets.html",
-            (Home("https://www.dcc.fc.up.pt/~ltorgo/Regression/pol.tgz", "pol.tgz"),), uci.pol,
+            (OriginalFile("https://www.dcc.fc.up.pt/~ltorgo/Regression/pol.tgz", "pol.tgz"),), uci.pol,
             aliases=("pole", "pole-telecom", "poletelecomm"),
             prepared_sha256="67c0a9dbc7cad9a05f85fbc0e905ab2864237c206a4d9a56907321b48ea29e45",
         ),
         DataSet(
             "pumadyn32nm", "Pumadyn robot arm, 32nm", 8192, 32,
             f"{_DELVE}/desc.html",
-            (Home(f"{_DELVE}/pumadyn-32nm.tar.gz", "pumadyn32nm.tar.gz"),),
+            (OriginalFile(f"{_DELVE}/pumadyn-32nm.tar.gz", "pumadyn32nm.tar.gz"),),
             uci.pumadyn, aliases=("pumadyn", "pumadyn-32nm"),
             prepared_sha256="e9a1c91ee0c2b79a27ed7928a54170c9faadf4d1364fff8b041f30cc934ba3ed",
         ),
@@ -100,7 +110,7 @@ DATASETS: dict[str, DataSet] = {
             "protein", "Protein tertiary structure (CASP)", 45730, 9,
             f"{_UCI}/dataset/265/physicochemical+properties+of+protein+tertiary+structure",
             (
-                Home(
+                OriginalFile(
                     f"{_UCI}/static/public/265/physicochemical+properties+of+protein+tertiary+structure.zip",
                     "protein.zip",
                 ),
@@ -110,10 +120,10 @@ DATASETS: dict[str, DataSet] = {
         ),
         DataSet(
             "sarcos", "SARCOS inverse dynamics, torque 1", 44484, 21,
-            "http://www.gaussianprocess.org/gpml/data/",
+            f"{_GPML}/",
             (
-                Home("http://www.gaussianprocess.org/gpml/data/sarcos_inv.mat", "sarcos_inv.mat"),
-                Home("http://www.gaussianprocess.org/gpml/data/sarcos_inv_test.mat", "sarcos_inv_test.mat"),
+                OriginalFile(f"{_GPML}/sarcos_inv.mat", "sarcos_inv.mat"),
+                OriginalFile(f"{_GPML}/sarcos_inv_test.mat", "sarcos_inv_test.mat"),
             ),
             uci.sarcos, aliases=("sacros",),
             prepared_sha256="115c754c4258428c66914197ec7047fdae016f6e8637dbce27035a21875b0114",
@@ -121,7 +131,7 @@ DATASETS: dict[str, DataSet] = {
         DataSet(
             "song", "Year of release of a song (YearPredictionMSD)", 515345, 90,
             f"{_UCI}/dataset/203/yearpredictionmsd",
-            (Home(f"{_UCI}/static/public/203/yearpredictionmsd.zip", "song.zip"),), uci.song,
+            (OriginalFile(f"{_UCI}/static/public/203/yearpredictionmsd.zip", "song.zip"),), uci.song,
             aliases=("year", "yearpredictionmsd", "msd"),
         ),
         DataSet(
@@ -156,32 +166,34 @@ def cache_folder() -> Path:
 
 
 def find(name: str) -> Path | None:
-    """Return the npz file of a data set, or None where it is neither in GPEXPERTS_DATA nor in the cache."""
+    """Return the npz file of a data set, or None if it is neither in GPEXPERTS_DATA nor in the cache."""
     filename = f"{named(name).name}.npz"
     folders = [Path(f) for f in (os.environ.get("GPEXPERTS_DATA"),) if f] + [cache_folder()]
     return next((folder / filename for folder in folders if (folder / filename).is_file()), None)
 
 
 def load(name: str, progress: Progress | None = None) -> Arrays:
-    """Return the arrays of a data set, downloading it where it is not at hand.
+    """Return the arrays of a data set; download it if it is not present.
 
     Parameters
     ----------
     name : str
-        A name or alias, as `gpexperts datasets` lists them.
+        A name or alias; `gpexperts datasets` lists them.
     progress : callable, optional
-        Called with (filename, bytes so far, bytes in all or None) during a download.
+        Called during a download; see `gpexperts.paper.datasets.download.Progress`.
 
     Returns
     -------
     dict of ndarray
-        X (n, d), y (n,) and, where the split is predefined, `std_test_index` (rows of the test set) or
+        X (n, d), y (n,) and, if the split is predefined, `std_test_index` (rows of the test set) or
         `X_test`, `y_test` and `test_dup_train_index` (training rows that are also test rows).
 
     Raises
     ------
     DataSetMissingError
-        Where it is not at hand and cannot be downloaded; the message says where to put the file.
+        If it is not present and cannot be downloaded; the message names the places for the file.
+    MissingExtraError
+        If it must be downloaded and pooch is not installed.
     """
     dataset = named(name)
     path = find(name)
@@ -194,27 +206,22 @@ def load(name: str, progress: Progress | None = None) -> Arrays:
 
 
 def _prepare(dataset: DataSet, progress: Progress | None) -> Path:
-    """Fill the cache: fetch the original files, read them, and write NAME.npz."""
+    """Download and read the original files, and write NAME.npz to the cache."""
     folder = cache_folder()
-    originals = [folder / "original" / home.filename for home in dataset.homes]
+    originals = [folder / "original" / original.filename for original in dataset.files]
     if dataset.parse is None:
-        raise DataSetMissingError(_where_to_put(dataset, "It has no public home in a form we can read."))
-    for home, path in zip(dataset.homes, originals, strict=True):
+        raise DataSetMissingError(_where_to_put(dataset, "It cannot be downloaded."))
+    for original, path in zip(dataset.files, originals, strict=True):
         if not path.is_file():
             try:
-                fetch(home.url, path, sha256=home.sha256, progress=progress)
+                fetch(original.url, path, sha256=original.sha256, progress=progress)
             except DownloadError as error:
                 raise DataSetMissingError(_where_to_put(dataset, str(error))) from error
     arrays = dataset.parse(originals)
     _check(dataset, arrays, originals[0])
     path = folder / f"{dataset.name}.npz"
-    with tempfile.NamedTemporaryFile(dir=folder, suffix=".part", delete=False) as file:
-        try:
-            np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
-        except BaseException:
-            Path(file.name).unlink()
-            raise
-    Path(file.name).replace(path)
+    with appearing(path) as part, part.open("wb") as file:
+        np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
     return path
 
 
@@ -222,19 +229,19 @@ def _check(dataset: DataSet, arrays: Arrays, path: Path) -> None:
     shape, expected = arrays["X"].shape, (dataset.rows, dataset.columns)
     if shape != expected or arrays["y"].shape != expected[:1]:
         raise ValueError(
-            f"{path} should hold {dataset.name}, X {expected} and y {expected[:1]}, but has X {shape} and "
-            f"y {arrays['y'].shape}. Delete the file and load it again, or put the right one there."
+            f"{path} should hold {dataset.name} with X {expected} and y {expected[:1]}, but has X {shape} "
+            f"and y {arrays['y'].shape}. Delete the file and load the data set again, or replace the file."
         )
 
 
 def _where_to_put(dataset: DataSet, reason: str) -> str:
     where = os.environ.get("GPEXPERTS_DATA")
     lines = [
-        f"The data set {dataset.name!r} is not at hand. {reason}",
+        f"The data set {dataset.name!r} is not present. {reason}",
         f"Put {dataset.name}.npz (arrays X {dataset.rows, dataset.columns} and y {(dataset.rows,)}) into "
-        + (f"{where} (GPEXPERTS_DATA)" if where else "a folder and name that folder in GPEXPERTS_DATA")
+        + (f"{where} (GPEXPERTS_DATA)" if where else "a folder and set GPEXPERTS_DATA to it")
         + f", or into {cache_folder()}.",
     ]
-    for home in dataset.homes:
-        lines.append(f"Or save {home.url} as {cache_folder() / 'original' / home.filename}.")
+    for original in dataset.files:
+        lines.append(f"Or save {original.url} as {cache_folder() / 'original' / original.filename}.")
     return "\n".join(lines)

@@ -1,30 +1,27 @@
-"""Fetch a file over HTTP so that it is whole and right, or not there at all.
+"""Download a file with pooch and check it.
 
-The bytes go to a temporary file beside the target, which is renamed when all of them have arrived and the
-checksum fits. A checksum that nobody knew beforehand is pinned: it is written beside the files when the
-first download succeeds, and later downloads of the same file must agree with it.
+pooch writes to a temporary file and renames it after the check of its checksum. If no checksum is known, the
+one of the first download is stored beside the file, and later downloads must have the same.
 """
 
 from __future__ import annotations
 
 import hashlib
-import http.client
 import json
-import os
-import socket
-import time
-import urllib.error
-import urllib.request
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
+
+from gpexperts.exceptions import MissingExtraError
+from gpexperts.files import appearing
 
 __all__ = ["ChecksumError", "DownloadError", "Progress", "fetch", "sha256_of"]
 
 Progress = Callable[[str, int, int | None], None]
-"""Called with the file's name, the bytes so far, and the bytes in all (None: not known)."""
+"""Called with the name of the file, the bytes received, and the size of the file (None if unknown)."""
 
 _CHUNK = 1 << 18
-_PINS = "checksums.json"
+_CHECKSUMS = "checksums.json"
 
 
 class DownloadError(OSError):
@@ -32,7 +29,11 @@ class DownloadError(OSError):
 
 
 class ChecksumError(DownloadError):
-    """What was downloaded is not what was expected."""
+    """A downloaded file differs from the expected one."""
+
+
+class _IncompleteError(ValueError):
+    """Fewer bytes than announced; pooch tries again after a ValueError."""
 
 
 def fetch(
@@ -40,8 +41,7 @@ def fetch(
     path: Path,
     *,
     sha256: str | None = None,
-    retries: int = 4,
-    pause: float = 1.0,
+    retries: int = 2,
     timeout: float = 30.0,
     progress: Progress | None = None,
 ) -> Path:
@@ -51,48 +51,46 @@ def fetch(
     ----------
     url : str
     path : Path
-        Where the file goes; its folder is made.
+        Its folder is created. An existing file is kept if its checksum is right.
     sha256 : str, optional
-        The checksum it must have; by default the one pinned for this file name in the same folder.
+        Expected checksum; by default the stored one of the first download.
     retries : int
-        Further attempts after a fault that may pass: a dropped connection, a server's error.
-    pause : float
-        Seconds before the second attempt; doubled before each further one.
+        Further attempts after a failure.
     timeout : float
-        Seconds without a byte after which an attempt is given up.
+        Seconds without a byte after which an attempt has failed.
     progress : callable, optional
         See `Progress`.
 
     Raises
     ------
+    MissingExtraError
+        If pooch is not installed.
     ChecksumError
         If the file is not the expected one.
     DownloadError
         If all attempts failed.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    expected = sha256 or _pins(path.parent).get(path.name)
-    part = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
-        for attempt in range(retries + 1):
-            try:
-                found = _receive(url, part, timeout, progress)
-                break
-            except (OSError, http.client.HTTPException) as error:
-                if attempt == retries or not _may_pass(error):
-                    raise DownloadError(
-                        f"{url} could not be downloaded after {attempt + 1} attempts: {error}."
-                    ) from error
-                time.sleep(pause * 2**attempt)
-        if expected is not None and found != expected:
-            raise ChecksumError(
-                f"{url} has the SHA-256 checksum {found}, expected {expected}: the file has changed at its "
-                f"home or was tampered with. If you trust it, delete its line in {path.parent / _PINS}."
-            )
-        _pin(path, found)
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
+        import pooch
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("Downloading a data set", "paper") from error
+    pooch.get_logger().setLevel("ERROR")  # failures are raised, progress is reported
+    expected = sha256 or _checksums(path.parent).get(path.name)
+    source = pooch.Pooch(
+        path.parent, "", registry={path.name: expected}, urls={path.name: url}, retry_if_failed=retries
+    )
+    try:
+        source.fetch(path.name, downloader=_Downloader(path.name, timeout, progress))
+    except DownloadError:
+        raise
+    except (_IncompleteError, OSError) as error:
+        raise DownloadError(f"{url} could not be downloaded: {error}.") from error
+    except ValueError as error:
+        raise ChecksumError(
+            f"{url} does not have the expected SHA-256 checksum {expected}: the file has changed since its "
+            f"first download. If you trust the new file, delete its line in {path.parent / _CHECKSUMS}."
+        ) from error
+    _store_checksum(path)
     return path
 
 
@@ -102,38 +100,56 @@ def sha256_of(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _receive(url: str, part: Path, timeout: float, progress: Progress | None) -> str:
-    """Write the answer to `part` and return its checksum; an answer cut short is an error."""
-    digest, done = hashlib.sha256(), 0
-    request = urllib.request.Request(url, headers={"User-Agent": "gpexperts"})
-    with urllib.request.urlopen(request, timeout=timeout) as answer, part.open("wb") as file:
-        length = answer.headers.get("Content-Length")
-        total = int(length) if length else None
-        while chunk := answer.read(_CHUNK):
-            file.write(chunk)
-            digest.update(chunk)
-            done += len(chunk)
-            if progress is not None:
-                progress(part.name.split(f".{os.getpid()}.")[0], done, total)
-    if total is not None and done != total:
-        raise ConnectionError(f"the connection ended after {done} of {total} bytes")
-    return digest.hexdigest()
+class _Downloader:
+    """Downloader and progress bar of pooch: checks the size, and does not repeat refused requests."""
+
+    total = 0
+    """Announced size in bytes; set by pooch, 0 if unknown."""
+
+    def __init__(self, name: str, timeout: float, progress: Progress | None) -> None:
+        self._name, self._timeout, self._progress = name, timeout, progress
+        self._received = 0
+
+    def __call__(self, url: str, output_file: str, pooch: Any) -> None:
+        from pooch import HTTPDownloader
+
+        self._received = 0
+        download = HTTPDownloader(
+            progressbar=self,
+            chunk_size=_CHUNK,
+            timeout=self._timeout,
+            headers={"Accept-Encoding": "identity"},  # otherwise sizes are not comparable
+        )
+        try:
+            download(url, output_file, pooch)
+        except OSError as error:
+            status = getattr(getattr(error, "response", None), "status_code", 500)
+            if status < 500 and status not in (408, 429):
+                raise DownloadError(f"{url} could not be downloaded: {error}.") from error
+            raise
+        size = Path(output_file).stat().st_size
+        if self.total and size != self.total:
+            raise _IncompleteError(f"the connection ended after {size} of {self.total} bytes")
+
+    def update(self, n_bytes: int) -> None:
+        self._received += n_bytes
+        if self._progress is not None:
+            received = min(self._received, self.total) if self.total else self._received
+            self._progress(self._name, received, self.total or None)
+
+    def reset(self) -> None:
+        self._received = 0
+
+    def close(self) -> None:
+        """Part of the protocol of a progress bar."""
 
 
-def _may_pass(error: Exception) -> bool:
-    """Whether another attempt may succeed: not where there is no such file, or no network to ask."""
-    if isinstance(error, urllib.error.HTTPError):
-        return error.code >= 500 or error.code in (408, 429)
-    return not isinstance(getattr(error, "reason", None), socket.gaierror)
-
-
-def _pins(folder: Path) -> dict[str, str]:
-    path = folder / _PINS
+def _checksums(folder: Path) -> dict[str, str]:
+    path = folder / _CHECKSUMS
     return dict(json.loads(path.read_text())) if path.is_file() else {}
 
 
-def _pin(path: Path, sha256: str) -> None:
-    pins = _pins(path.parent) | {path.name: sha256}
-    part = path.parent / f"{_PINS}.{os.getpid()}.part"
-    part.write_text(json.dumps(pins, indent=1, sort_keys=True) + "\n")
-    part.replace(path.parent / _PINS)
+def _store_checksum(path: Path) -> None:
+    checksums = _checksums(path.parent) | {path.name: sha256_of(path)}
+    with appearing(path.parent / _CHECKSUMS) as part:
+        part.write_text(json.dumps(checksums, indent=1, sort_keys=True) + "\n")

@@ -1,14 +1,14 @@
-"""Training and test rows of every data set, as the paper's table gives their numbers.
+"""Training and test rows of every data set, with the sizes of the paper.
 
 | data | training rows | which |
 | --- | ---: | --- |
-| concrete, airfoil, parkinsons | 927, 1203, 5000 | the first of a permutation by the seed |
-| protein, song_head | 40000, 1000 | likewise |
-| pol, pumadyn32nm | 10000, 7168 | the usual fixed split, if the file holds it; else as above |
-| sarcos | 40035 | official test rows, taken out of training |
-| sarcos-official | 44484 | official test rows, all of which are training rows as well |
-| protein-log1p | 40000 | protein with the target log(1 + RMSD), as some collections have it |
-| song | 100000 | the first rows; the test rows are the first 10,000 of the official test part |
+| concrete, airfoil, parkinsons | 927, 1203, 5000 | the first rows of a random permutation |
+| protein, song_head | 40000, 1000 | as above |
+| pol, pumadyn32nm | 10000, 7168 | the usual fixed split, if the file has it; otherwise as above |
+| sarcos | 40035 | official test rows, removed from the training rows |
+| sarcos-official | 44484 | official test rows, all of which are also training rows |
+| protein-log1p | 40000 | protein with the target log(1 + RMSD), as in some collections |
+| song | 100000 | the first rows; the test rows are the first 10,000 official test rows |
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ SPLITS: dict[str, int] = {
     "pol": 10000,
     "pumadyn32nm": 7168,
 }
-"""Training rows where the split is a permutation, or a fixed one of that size."""
+"""Number of training rows."""
 
 VARIANTS = {"sarcos-official": "sarcos", "protein-log1p": "protein"}
-"""Splits that are named after what is special about them ↦ the data set they are of."""
+"""Name of a variant ↦ its data set."""
 
 _SONG_TRAIN, _SONG_TEST = slice(0, 100_000), slice(463_715, 473_715)
 
@@ -43,10 +43,10 @@ def split(name: str, seed: int = 0) -> Split:
     Parameters
     ----------
     name : str
-        A name or alias, or a variant: ``"sarcos-official"`` is sarcos with its test rows left in training,
-        as the paper has it; ``"protein-log1p"`` is protein with the target log(1 + RMSD).
+        A name, alias or variant: ``"sarcos-official"`` keeps the test rows of sarcos in the training rows,
+        as in the paper; ``"protein-log1p"`` is protein with the target log(1 + RMSD).
     seed : int
-        Of the permutation; fixed splits do not depend on it.
+        Seed of the permutation; fixed splits do not depend on it.
     """
     key = named(VARIANTS.get(name, name)).name
     arrays = load(key)
@@ -62,7 +62,7 @@ def split(name: str, seed: int = 0) -> Split:
         return Split(X[_SONG_TRAIN], y[_SONG_TRAIN], X[_SONG_TEST], y[_SONG_TEST])
     if key not in SPLITS:
         raise ValueError(
-            f"{name!r} has no split of its own; those with one are {', '.join(SPLITS)}, sarcos, song."
+            f"{name!r} has no predefined split; data sets with one are {', '.join(SPLITS)}, sarcos, song."
         )
     if "std_test_index" in arrays:
         test = arrays["std_test_index"]

@@ -1,4 +1,4 @@
-"""Functions made up to be learned."""
+"""The synthetic problem of the paper."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["Split", "analytic_function", "analytic_problem"]
 
 
 class Split(NamedTuple):
-    """Training and test rows of one problem."""
+    """Training and test rows."""
 
     X_train: np.ndarray
     """(n, d)"""

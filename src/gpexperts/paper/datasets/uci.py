@@ -1,7 +1,6 @@
-"""From the original public files to arrays X (n, d) and y (n,), one function per data set.
+"""Readers of the original files, one function per data set.
 
-Each takes the paths of its files, in the order of the registry in `base`, and returns the arrays that an
-npz file of this data set holds.
+Each takes the paths of the files, in the order of `DataSet.files`, and returns the arrays of the npz file.
 """
 
 from __future__ import annotations
@@ -33,14 +32,14 @@ def airfoil(paths: list[Path]) -> Arrays:
 def parkinsons(paths: list[Path]) -> Arrays:
     """UCI 189: subject, age, sex, test_time, motor_UPDRS, total_UPDRS, then 16 voice measures.
 
-    The target is total_UPDRS; motor_UPDRS, which nearly gives it away, is left out.
+    The target is total_UPDRS; motor_UPDRS, which almost determines it, is left out.
     """
     table = np.loadtxt(_from_zip(paths[0], "parkinsons_updrs.data"), delimiter=",", skiprows=1)
     return {"X": np.delete(table, [4, 5], axis=1), "y": table[:, 5]}
 
 
 def pol(paths: list[Path]) -> Arrays:
-    """Torgo's pole telecommunication: two files, of which the larger is for training.
+    """Torgo's pole telecommunication: two files; the larger one is for training.
 
     Of the 48 inputs 22 are constant and dropped.
     """
@@ -74,7 +73,7 @@ def protein(paths: list[Path]) -> Arrays:
 
 
 def sarcos(paths: list[Path]) -> Arrays:
-    """The GPML book's two MATLAB files: 21 inputs, then 7 torques, of which the first is the target."""
+    """The two MATLAB files of the GPML book: 21 inputs, then 7 torques; the first torque is the target."""
     from scipy.io import loadmat
 
     train = loadmat(paths[0])["sarcos_inv"]
@@ -96,13 +95,13 @@ def song(paths: list[Path]) -> Arrays:
 
 
 def _rows_also_in(X: np.ndarray, other: np.ndarray, decimals: int = 5) -> np.ndarray:
-    """Index of the rows of X that are, to some decimals, also rows of `other`."""
+    """Index of the rows of X that are also rows of `other`, up to rounding."""
     known = {row.tobytes() for row in np.round(other, decimals) + 0.0}
     return np.flatnonzero([row.tobytes() in known for row in np.round(X, decimals) + 0.0])
 
 
 def _from_zip(path: Path, name: str) -> io.TextIOWrapper:
-    """The text of the member of that name, in whatever folder of the archive."""
+    """The text of the member with this name, in any folder of the archive."""
     with zipfile.ZipFile(path) as archive:
         found = [m for m in archive.namelist() if Path(m).name.lower() == name.lower()]
         if not found:

@@ -1,6 +1,49 @@
-"""Published experiments, re-run: a folder per paper, a short file per table or figure.
+"""The experiments, one file per table or figure; `EXPERIMENTS` has them in the order of the paper."""
 
-An experiment is an `Experiment`: configurations as data, a function that runs one of them, and how the
-rows that come out are tabulated and drawn. `runner.reproduce` does the runs, keeps each finished one in a
-file so that it is not done again, and writes a CSV file, a Markdown table and a figure.
-"""
+from gpexperts.paper.experiment import Experiment
+from gpexperts.paper.experiments import (
+    concrete_activation,
+    concrete_baselines,
+    concrete_ci,
+    concrete_graph,
+    concrete_selection,
+    consistency,
+    cost,
+    fixed_sets,
+    partition,
+    pol_k,
+    protein_target,
+    pumadyn,
+    real_world,
+    sarcos_recall,
+    selection_scheme,
+    synthetic_intervals,
+    synthetic_k,
+    synthetic_quality,
+)
+
+__all__ = ["EXPERIMENTS"]
+
+EXPERIMENTS: dict[str, Experiment] = {
+    module.EXPERIMENT.name: module.EXPERIMENT
+    for module in (
+        concrete_baselines,
+        concrete_graph,
+        selection_scheme,
+        concrete_selection,
+        concrete_activation,
+        concrete_ci,
+        synthetic_intervals,
+        synthetic_k,
+        synthetic_quality,
+        pumadyn,
+        real_world,
+        partition,
+        consistency,
+        cost,
+        fixed_sets,
+        pol_k,
+        protein_target,
+        sarcos_recall,
+    )
+}
