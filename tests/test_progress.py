@@ -60,7 +60,7 @@ def test_fit_and_predict_report_stages_and_steps() -> None:
     assert recorder.stages == STAGES
     assert len(recorder.notes) >= len(fitted.trace_) > 2
     assert recorder.notes[0].startswith("log likelihood ")
-    assert any("experts of" in message for message in recorder.messages)
+    assert any(message.startswith("experts: ") for message in recorder.messages)
     assert recorder.finished == 1
     recorder = Recorder()
     with report_to(Recorder()), report_only_to(recorder):
