@@ -211,7 +211,9 @@ def _check_kernels(model: Any) -> None:
         and np.allclose(gram, gram.T),
         "the kernel gives no covariance",
     )
-    require(array(covariance.length_scale(X.shape[1]), (X.shape[1],)), "the kernel does not fit the inputs")
+    require(
+        array(covariance.metric(np.ones(X.shape[1])), (X.shape[1],)), "the kernel does not fit the inputs"
+    )
 
 
 def _check_table(model: Any) -> None:
