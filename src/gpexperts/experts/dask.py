@@ -122,6 +122,8 @@ class DaskExperts(ExpertStore):
             for g, (shard, own) in enumerate(zip(self.shards, self._by_shard(positions), strict=True))
             if len(own)
         ]
+        if not work:
+            return np.empty((0, self.n_features)), np.empty((0, self.n_outputs))
         X, y = zip(*self.engine.compute(work), strict=True)
         return np.concatenate(X), np.concatenate(y)
 
