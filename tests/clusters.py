@@ -12,13 +12,13 @@ import distributed
 import numpy as np
 import pandas as pd
 
-LIMIT = 120
+LIMIT = 60
 """Seconds that a wait may take on a busy machine."""
 
 
 @contextmanager
 def in_process_client(n_workers: int = 2) -> Iterator[distributed.Client]:
-    """A cluster whose workers are threads of this process: quick to start, with all messages of a real one."""
+    """A cluster whose workers are threads of this process: it starts quickly."""
     settings = {"n_workers": n_workers, "threads_per_worker": 1, "dashboard_address": ":0"}
     with (
         distributed.LocalCluster(processes=False, **settings) as cluster,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import dask.array as da
@@ -90,7 +90,7 @@ def targets(case: str, X: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 @pytest.fixture(scope="module")
-def reference(rows) -> Iterator[Any]:
+def reference(rows) -> Callable[[str], DistributedGPRegressor]:
     """The model of each case from arrays, with threads; fitted once."""
     X, y, _ = rows
     fitted: dict[str, DistributedGPRegressor] = {}
@@ -100,7 +100,7 @@ def reference(rows) -> Iterator[Any]:
             fitted[case] = unfitted(case).fit(X, targets(case, X, y))
         return fitted[case]
 
-    yield of
+    return of
 
 
 def assert_same_fit(ours: DistributedGPRegressor, theirs: DistributedGPRegressor) -> None:
