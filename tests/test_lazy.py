@@ -169,14 +169,18 @@ def test_repairs_and_jitter_of_partitions_are_counted(client, rows) -> None:
     within_limit(lambda: model.repairs_ == eager.repairs_)
 
 
-def test_jitter_of_partitions_is_warned_of_once(client, rows, monkeypatch) -> None:
+def test_jitter_of_partitions_is_warned_of_once(client, rows) -> None:
     model, X_new = repeated_rows(client), rows[2]
     model.predictor_.jitter_was_reported = False  # as if training had needed none
     lazy = model.predict(da.from_array(X_new, chunks=(10, 2)), return_std=True)
-    with pytest.warns(RepairWarning, match="4 experts .* needed jitter") as caught:
+
+    def compute() -> None:
         client.compute(lazy, sync=True)
         within_limit(lambda: model.predictor_.jitter_was_reported)
         client.compute(model.predict(da.from_array(X_new, chunks=(50, 2))), sync=True)
+
+    with pytest.warns(RepairWarning, match="4 experts .* needed jitter") as caught:
+        compute()
     assert len([warning for warning in caught if warning.category is RepairWarning]) == 1
 
 
