@@ -6,7 +6,7 @@ import copy
 import os
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from typing import Any, Literal, Self, overload
 
@@ -95,7 +95,7 @@ class DistributedGPRegressor(CallbackSupport, RegressorMixin, BaseEstimator):
         if args:
             hint = " Write kernel=…" if isinstance(args[0], Kernel) else ""
             raise TypeError(
-                f"{cls.__name__} takes keyword arguments only, got {args[0]!r} by position.{hint or ''}"
+                f"{cls.__name__} takes keyword arguments only, got {args[0]!r} by position.{hint}"
             )
         for name in kwargs:
             if name in RENAMED and name not in PARAMETERS:
@@ -142,15 +142,27 @@ class DistributedGPRegressor(CallbackSupport, RegressorMixin, BaseEstimator):
         self.calibrate = calibrate
 
     def __setattr__(self, name: str, value: Any) -> None:
-        super().__setattr__(name, portable(value) if name == "engine" else value)
-        if name in PARAMETERS:
-            self.__dict__.pop("_predictor", None)  # it holds the former settings
+        with self._changing_settings() if name in PARAMETERS else nullcontext():
+            super().__setattr__(name, portable(value) if name == "engine" else value)
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters; `selection`, `n_selected` and `aggregation` take effect at the next `predict`."""
-        super().set_params(**params)
-        self.__dict__.pop("_predictor", None)  # parameters of a stage may have changed
+        """Set parameters; `selection`, `n_selected` and `aggregation` take effect at the next `predict`.
+
+        A parameter of a stage is set by ``set_params(aggregation__nugget=…)``; an attribute of the stage
+        object itself is not watched.
+        """
+        with self._changing_settings():
+            super().set_params(**params)
         return self
+
+    @contextmanager
+    def _changing_settings(self) -> Iterator[None]:
+        """Discard the predictor of the former settings; no other is built from half of the new ones."""
+        with self.__dict__.get("_lock") or nullcontext():
+            try:
+                yield
+            finally:
+                self.__dict__.pop("_predictor", None)
 
     # ----------------------------------------------------------------------------------------- fit
 
@@ -172,10 +184,11 @@ class DistributedGPRegressor(CallbackSupport, RegressorMixin, BaseEstimator):
             settings = Settings.of(self.get_params(deep=False))
             self.__dict__.pop("table_", None)  # what a model file says of the former training table
             rows, one_output = self._rows(X, y, settings)
-            self.model_ = fit_model(rows, settings, one_output=one_output)
-            self._lock = threading.RLock()
-            self._predictor = Predictor.build(self.model_, settings)
-            self._predictor.report_jitter()
+            model = fit_model(rows, settings, one_output=one_output)
+            predictor = Predictor.build(model, settings)
+            predictor.report_jitter()
+            self._lock = self.__dict__.get("_lock") or threading.RLock()
+            self.model_, self._predictor = model, predictor
         return self
 
     @contextmanager
@@ -261,15 +274,18 @@ class DistributedGPRegressor(CallbackSupport, RegressorMixin, BaseEstimator):
         mean : ndarray of shape (n,) or (n, n_outputs)
         std : ndarray of the same shape, if `return_std`
         """
-        predictor = self.predictor_
-        if is_collection(X) and not isinstance(self.model_.experts, LocalExperts):
+        return self._predicted(self.predictor_, X, return_std=return_std, latent=latent)
+
+    def _predicted(self, predictor: Predictor, X: Any, *, return_std: bool, latent: bool = False) -> Any:
+        model = predictor.model
+        if is_collection(X) and not isinstance(model.experts, LocalExperts):
             names = getattr(self, "feature_names_in_", None)
             known = None if names is None else [str(name) for name in names]
             return predict_lazily(predictor, X, known, return_std=return_std, latent=latent)
         mean, std = predictor.predict(self._queries(X), return_std=return_std, latent=latent)
-        shaped = predictor.model.shaped
-        return (shaped(mean), shaped(std)) if return_std else shaped(mean)
+        return (model.shaped(mean), model.shaped(std)) if return_std else model.shaped(mean)
 
+    @reports_progress
     def predict_interval(self, X: Any, level: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
         """Predict intervals that contain a new observation with the given probability.
 
@@ -292,8 +308,9 @@ class DistributedGPRegressor(CallbackSupport, RegressorMixin, BaseEstimator):
         TooFewRowsError
             With ``calibrate="conformal"``, if fewer than level / (1 − level) rows were held out.
         """
-        width = self.interval_width(level)
-        mean, std = self.predict(X, return_std=True)
+        predictor = self.predictor_  # one for width, mean and std
+        width = predictor.interval_width(level)
+        mean, std = self._predicted(predictor, X, return_std=True)
         return mean - width * std, mean + width * std
 
     def interval_width(self, level: float = 0.95) -> Any:
@@ -364,17 +381,23 @@ class DistributedGPRegressor(CallbackSupport, RegressorMixin, BaseEstimator):
     @property
     def choices_(self) -> dict[str, Choice]:
         """What every "auto" was resolved to, and why."""
-        return {**self._fitted("choices_").choices, **self.predictor_.choices}
+        self._fitted("choices_")
+        predictor = self.predictor_
+        return {**predictor.model.choices, **predictor.choices}
 
     @property
     def repairs_(self) -> dict[str, Any]:
         """Counts of numerical repairs."""
-        model = self._fitted("repairs_")
+        self._fitted("repairs_")
+        predictor = self.predictor_
         return {
-            "training_blocks_with_jitter": model.trace[-1].jittered,
-            "experts_with_jitter": dict(model.experts.jitter),
-            "queries_repaired": self.predictor_.queries_repaired,
+            "training_blocks_with_jitter": predictor.model.trace[-1].jittered,
+            "experts_with_jitter": dict(predictor.model.experts.jitter),
+            "queries_repaired": predictor.queries_repaired,
         }
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return "model_" in self.__dict__
 
     def _fitted(self, name: str) -> FittedModel:
         if "model_" not in self.__dict__:

@@ -8,6 +8,7 @@ the values at the start of a fit or a prediction.
 from __future__ import annotations
 
 import copy
+import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass
 from numbers import Integral
@@ -25,7 +26,17 @@ from gpexperts.memory import bytes_of
 from gpexperts.partition import PARTITIONERS, Partitioner
 from gpexperts.partition.assign import labels_are_given
 from gpexperts.selection import SELECTORS, ClassifierSelector, NearestRowsSelector, Selector
-from gpexperts.validation import is_auto, is_number, member, positive_int
+from gpexperts.validation import (
+    check_bool,
+    check_count,
+    check_n_jobs,
+    check_seed,
+    check_word,
+    is_auto,
+    is_number,
+    member,
+    positive_int,
+)
 
 __all__ = ["PARAMETERS", "RENAMED", "Parameter", "Settings", "documented", "number_selected"]
 
@@ -149,7 +160,10 @@ RENAMED: dict[str, str] = {
 
 
 def documented(cls: type) -> type:
-    """Class decorator: put the parameters into the docstring, in place of ``{parameters}``."""
+    """Class decorator: put the parameters into the docstring, in place of ``{parameters}``.
+
+    Also show the signature of the constructor, which `help` would otherwise read from ``__new__``.
+    """
     lines = []
     for name, parameter in PARAMETERS.items():
         lines += [
@@ -157,6 +171,9 @@ def documented(cls: type) -> type:
             *_wrapped(parameter.help),
         ]
     cls.__doc__ = (cls.__doc__ or "").replace("    {parameters}", "\n".join(lines))
+    init = inspect.signature(cls.__init__)  # type: ignore[misc]
+    shown = [p for name, p in init.parameters.items() if name != "self"]
+    cls.__signature__ = init.replace(parameters=shown)  # type: ignore[attr-defined]
     return cls
 
 
@@ -194,10 +211,15 @@ class Settings:
             values["kernel"] = "auto"
         if values["optimizer"] == "fmin_l_bfgs_b":  # scikit-learn's name
             values["optimizer"] = "lbfgs"
-        _one_of(values, "optimizer", ("lbfgs", None))
-        _one_of(values, "training", ("auto", "full"))
-        _one_of(values, "calibrate", METHODS)
-        _check_n_restarts(values["n_restarts"])
+        check_word(values["optimizer"], "optimizer", ("lbfgs", None))
+        check_word(values["training"], "training", ("auto", "full"))
+        check_word(values["calibrate"], "calibrate", METHODS)
+        check_count(values["n_restarts"], "n_restarts")
+        verbose = values["verbose"]
+        check_count(int(verbose) if isinstance(verbose, bool) else verbose, "verbose")
+        check_bool(values["standardize"], "standardize")
+        check_n_jobs(values["n_jobs"])
+        check_seed(values["random_state"])
         partition = values["partition"]
         return cls(
             values=values,
@@ -269,20 +291,6 @@ def number_selected(n_selected: Any, n_experts: int, *, given: int | None) -> in
             f"n_selected={ratio} is a ratio K/M and must lie in (0, 1]; for a number of experts give an int."
         )
     return max(1, int(np.floor(ratio * n_experts + 0.5)))
-
-
-def _one_of(values: Mapping[str, Any], name: str, accepted: tuple[Any, ...]) -> None:
-    value = values[name]
-    if not (value is None or isinstance(value, str)) or value not in accepted:
-        listed = ", ".join(map(repr, accepted[:-1])) + f" or {accepted[-1]!r}"
-        raise ValueError(f"{name} must be {listed}, got {value!r}.")
-
-
-def _check_n_restarts(value: Any) -> None:
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
-        raise TypeError(f"n_restarts must be an int, got {value!r}.")
-    if value < 0:
-        raise ValueError(f"n_restarts must be at least 0, got {value}.")
 
 
 def _partitioner(partition: Any) -> Partitioner:
