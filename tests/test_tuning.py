@@ -49,7 +49,7 @@ def test_weak_experts_are_left_out_and_show_as_padding() -> None:
     assert (index >= 0).any(axis=1).all()
     assert (index < 0).any()
     assert np.all(explanation.weight[index < 0] == 0)
-    total = (explanation.weight * explanation.said).sum(axis=1)
+    total = (explanation.weight * explanation.expert_mean).sum(axis=1)
     np.testing.assert_allclose(
         total + explanation.prior_weight * explanation.prior_mean, explanation.mean, rtol=1e-9
     )
@@ -68,10 +68,10 @@ def test_one_expert_s_intervals_follow_its_errors() -> None:
     chosen = model.choices_["n_selected"]
     assert model.n_experts_ == 1
     assert chosen["queries"] == 500  # each row is held out once
-    assert chosen["surprise"] > 0
+    assert chosen["local_noise"] > 0
     corrected = model.predict(X[test], return_std=True)
     latent = model.predict(X[test], return_std=True, latent=True)
-    model.set_params(aggregation=NPAE(widen=None))
+    model.set_params(aggregation=NPAE(disagreement=None))
     exact = model.predict(X[test], return_std=True)
     np.testing.assert_array_equal(corrected[0], exact[0])
     np.testing.assert_array_equal(latent, model.predict(X[test], return_std=True, latent=True))
@@ -82,11 +82,11 @@ def test_one_expert_s_intervals_follow_its_errors() -> None:
 def test_contradicting_experts_widen_the_interval() -> None:
     X, y = jumping_problem()
     train, test = slice(0, 900), slice(900, None)
-    model = DistributedGPRegressor(**SETTINGS, aggregation=NPAE(widen="auto")).fit(X[train], y[train])
-    assert model.choices_["n_selected"]["widen"] is not None
+    model = DistributedGPRegressor(**SETTINGS, aggregation=NPAE(disagreement="auto")).fit(X[train], y[train])
+    assert model.choices_["n_selected"]["disagreement"] is not None
     widened = model.predict(X[test], return_std=True)
     key, rule = model._learned_rule
-    model._learned_rule = key, rule._replace(widen=None, scale=1.0, surprise=0.0)  # K and pruning stay
+    model._learned_rule = key, rule._replace(disagreement=None, scale=1.0, local_noise=0.0)  # K and pruning stay
     plain = model.predict(X[test], return_std=True)
     np.testing.assert_allclose(widened[0], plain[0])
     assert nlpd(y[test], *widened) < nlpd(y[test], *plain)
@@ -101,9 +101,9 @@ def test_a_model_that_is_too_sure_of_itself_is_corrected() -> None:
     settings = {"kernel": kernel, "standardize": False, "optimizer": None, "n_experts": 10, "random_state": 0}
     model = DistributedGPRegressor(**settings).fit(X[:1000], y[:1000])
     rule = model.choices_["n_selected"]
-    assert rule["scale"] > 1 or rule["surprise"] > 0
+    assert rule["scale"] > 1 or rule["local_noise"] > 0
     scaled = model.predict(X[1000:], return_std=True)
-    plain = model.set_params(aggregation=NPAE(widen=None)).predict(X[1000:], return_std=True)
+    plain = model.set_params(aggregation=NPAE(disagreement=None)).predict(X[1000:], return_std=True)
     mean_squared_z = [np.mean(((y[1000:] - mean) / std) ** 2) for mean, std in (plain, scaled)]
     assert mean_squared_z[0] > 1.6
     assert mean_squared_z[1] == pytest.approx(1.0, abs=0.25)
@@ -125,9 +125,9 @@ def test_noise_that_differs_from_place_to_place_is_noticed() -> None:
     y = np.sin(2 * X).sum(axis=1) + np.where(noisy, 0.3, 0.03) * rng.standard_normal(3000)
     train, test = slice(0, 2000), slice(2000, None)
     model = DistributedGPRegressor(**{**SETTINGS, "partition": "balanced"}).fit(X[train], y[train])
-    assert model.choices_["n_selected"]["surprise"] > 0
+    assert model.choices_["n_selected"]["local_noise"] > 0
     corrected = model.predict(X[test], return_std=True)
-    plain = model.set_params(aggregation=NPAE(widen=None)).predict(X[test], return_std=True)
+    plain = model.set_params(aggregation=NPAE(disagreement=None)).predict(X[test], return_std=True)
     assert nlpd(y[test], *corrected) < nlpd(y[test], *plain) - 0.3
     for side in (noisy[test], ~noisy[test]):
         before, after = (coverage(y[test][side], mean[side], std[side]) for mean, std in (plain, corrected))
@@ -138,16 +138,16 @@ def test_intervals_far_from_the_data_are_the_prior_s() -> None:
     X, y = jumping_problem()
     model = DistributedGPRegressor(**SETTINGS, optimizer=None).fit(X, y)
     far = model.predict(np.full((1, 2), 1e6), return_std=True)[1]
-    plain = model.set_params(aggregation=NPAE(widen=None)).predict(np.full((1, 2), 1e6), return_std=True)[1]
+    plain = model.set_params(aggregation=NPAE(disagreement=None)).predict(np.full((1, 2), 1e6), return_std=True)[1]
     np.testing.assert_allclose(far, plain, rtol=1e-9)
 
 
 @pytest.mark.filterwarnings("ignore::gpexperts.exceptions.BoundWarning")
 def test_the_latent_function_is_not_widened() -> None:
     X, y = jumping_problem(600)
-    model = DistributedGPRegressor(**SETTINGS, n_selected=3, aggregation=NPAE(widen=2.0)).fit(X, y)
+    model = DistributedGPRegressor(**SETTINGS, n_selected=3, aggregation=NPAE(disagreement=2.0)).fit(X, y)
     widened = model.predict(X, return_std=True, latent=True)[1]
-    plain = model.set_params(aggregation=NPAE(widen=None)).predict(X, return_std=True, latent=True)[1]
+    plain = model.set_params(aggregation=NPAE(disagreement=None)).predict(X, return_std=True, latent=True)[1]
     np.testing.assert_array_equal(widened, plain)
 
 
@@ -168,5 +168,5 @@ def test_a_lone_expert_with_many_rows_is_not_factorised_again(monkeypatch: pytes
     X, y = smooth_problem(300)
     settings = {"n_experts": 1, "kernel": "rbf", "random_state": 0, "n_jobs": 1}
     assert "n_selected" in DistributedGPRegressor(**settings).fit(X, y).choices_
-    monkeypatch.setattr("gpexperts.tuning.MAX_ALONE", 299)
+    monkeypatch.setattr("gpexperts.tuning.MAX_SINGLE", 299)
     assert "n_selected" not in DistributedGPRegressor(**settings).fit(X, y).choices_

@@ -28,7 +28,7 @@ from gpexperts.engines import Engine
 from gpexperts.engines.base import Item, Result
 from gpexperts.selection import SELECTORS
 
-DETERMINED = ("all", "knn", "rows")
+DETERMINED = ("all", "knn", "nearest_rows")
 """Selections that see neither the order of rows nor the names of experts: a network starts from random
 weights in the order of both, and the graph of two experts finds both equally important."""
 TOLERANCE = 1e-7
