@@ -359,7 +359,9 @@ def test_jitter_for_repeated_rows_without_noise_is_reported() -> None:
 def test_types_and_layouts_give_the_same_prediction(name: str) -> None:
     rng = np.random.default_rng(0)
     X, y = rng.integers(0, 50, size=(60, 3)), rng.integers(-5, 5, size=60)
-    expected = model(aggregation=name, **FIXED).fit(X.astype(float), y.astype(float)).predict(X, return_std=True)
+    expected = (
+        model(aggregation=name, **FIXED).fit(X.astype(float), y.astype(float)).predict(X, return_std=True)
+    )
     frozen_X, frozen_y = X.astype(float), y.astype(float)
     frozen_X.flags.writeable = frozen_y.flags.writeable = False
     strided = np.zeros((120, 6))

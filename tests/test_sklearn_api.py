@@ -57,10 +57,7 @@ OTHERS = [
         for name in AGGREGATORS
         if name != "grbcm"
     ),
-    *(
-        DistributedGPRegressor(n_experts=2, selection=name, **UNTRAINED)
-        for name in SELECTORS
-    ),
+    *(DistributedGPRegressor(n_experts=2, selection=name, **UNTRAINED) for name in SELECTORS),
     *(
         DistributedGPRegressor(expert_size=10, partition=name, **UNTRAINED)
         for name in PARTITIONERS

@@ -396,6 +396,11 @@ class DistributedGPRegressor(CallbackSupport, RegressorMixin, BaseEstimator):
             "queries_repaired": predictor.queries_repaired,
         }
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
+
     def __sklearn_is_fitted__(self) -> bool:
         return "model_" in self.__dict__
 
