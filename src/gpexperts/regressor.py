@@ -218,6 +218,11 @@ class DistributedGPRegressor(CallbackSupport, RegressorMixin, BaseEstimator):
                 return rows, one_output
             _, X, y = rows.take(np.arange(rows.n))
             X, y = _named(X, names), y[:, 0] if one_output else y
+        elif is_collection(y):
+            raise ValueError(
+                "y is a dask collection, but X is not. Load it with y.compute(), or give both as collections "
+                "with engine='dask'."
+            )
         X, y = validate_data(self, X, y, multi_output=True, y_numeric=True, dtype=np.float64, order="C")
         return ArrayRows(X, np.asarray(y, dtype=np.float64).reshape(len(y), -1)), y.ndim == 1
 
