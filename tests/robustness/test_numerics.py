@@ -333,8 +333,8 @@ def test_jitter_that_only_an_expert_needs_is_reported_at_its_first_evaluation(
     X, y, kernel = _needs_jitter()
     # Every sixth row alone: far enough apart.
     monkeypatch.setattr(
-        "gpexperts.training.schedule._Stages.draw",
-        lambda self, scale, number_and_size: [Block(self.X[::6], self.y[::6])],
+        "gpexperts.training.blocks.BlockSampler.draw",
+        lambda self, metric, n_blocks, block_size: [Block(X[::6], y[::6, None])],
     )
     model = DistributedGPRegressor(
         partition=np.zeros(18, dtype=int), kernel=kernel, optimizer=None, standardize=False

@@ -138,7 +138,9 @@ def test_the_names_of_experts_do_not_matter(case: Case, random: Any) -> None:
     st.sampled_from([-3.0, 1e-6, 1.0, 7.5, 1e9]),
     st.sampled_from([0.0, -2.5, 1e3]),
 )
-def test_an_affine_change_of_the_target_changes_the_prediction_likewise(case: Case, a: float, b: float) -> None:
+def test_an_affine_change_of_the_target_changes_the_prediction_likewise(
+    case: Case, a: float, b: float
+) -> None:
     # b counts in units of a: what an offset of 1e9 takes from targets of 1e-6 was never there to be learned.
     one = predictions(case.fit(standardize=True), case.X_new)
     changed = replace(case, y=a * (case.y + b))
@@ -179,7 +181,8 @@ def test_units_do_not_matter_at_all_where_inputs_are_standardised(case: Case, un
     units[0] = 1 / unit
     scaled = replace(case, X=case.X * units, X_new=case.X_new * units)
     assert_same(
-        predictions(scaled.fit(standardize=True), scaled.X_new), predictions(case.fit(standardize=True), case.X_new)
+        predictions(scaled.fit(standardize=True), scaled.X_new),
+        predictions(case.fit(standardize=True), case.X_new),
     )
 
 
@@ -258,7 +261,7 @@ def test_the_engine_does_not_matter(case: Case) -> None:
 def test_the_size_of_a_chunk_does_not_matter(case: Case, size: int) -> None:
     model = case.fit()
     whole = predictions(model, case.X_new)
-    with patch("gpexperts.experts.gather._batch_size", lambda *_: size):
+    with patch("gpexperts.predictor._batch_size", lambda *_: size):
         assert_same(predictions(model, case.X_new), whole)
     assert_same(predictions(case.fit(memory_budget="1MB"), case.X_new), whole)
 
