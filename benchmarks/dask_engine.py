@@ -61,7 +61,7 @@ class Stopwatch:
         self.seconds: dict[str, float] = {}
         self._stage, self._began = "reading", time.perf_counter()
 
-    def say(self, level: int, message: str) -> None:
+    def message(self, level: int, text: str) -> None:
         pass
 
     def start(self, stage: str, total: int | None) -> None:
@@ -113,14 +113,14 @@ def measured(engine: str, cores: int, folder: Path, client: Any) -> dict[str, An
 
     from gpexperts import DistributedGPRegressor
     from gpexperts.metrics import msll, smse
-    from gpexperts.progress import listening
+    from gpexperts.progress import report_to
 
     queries = pd.read_parquet(folder / "queries.parquet")
     where = {"n_jobs": cores} if client is None else {"engine": client}
     cpu = -cpu_seconds(client)
     watch = Stopwatch()
     began = time.perf_counter()
-    with listening(watch):
+    with report_to(watch):
         model = DistributedGPRegressor(**SETTINGS, **where).fit(*read(engine, folder))
         fitted = time.perf_counter()
         mean, std = model.predict(queries[NAMES], return_std=True)

@@ -1,4 +1,4 @@
-"""Who listens hears every stage and step, and nobody else is disturbed."""
+"""Reporters are notified of every stage and step."""
 
 from __future__ import annotations
 
@@ -12,26 +12,31 @@ from rich.console import Console
 
 from gpexperts import DistributedGPRegressor
 from gpexperts.cli.bars import Bars
-from gpexperts.progress import listeners, listening, only
+from gpexperts.progress import report_only_to, report_to, reporters
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(size=(150, 2))
 Y = np.sin(6 * X[:, 0]) + 0.1 * RNG.standard_normal(150)
-STAGES = ["training on small blocks", "cutting the data into parts", "learning whom to ask"]
+STAGES = [
+    "training on small blocks",
+    "dividing the rows among experts",
+    "fitting the selector",
+    "choosing the number of experts",
+]
 
 
-class Ear:
-    """Writes down what it hears."""
+class Recorder:
+    """Records what is reported."""
 
     def __init__(self) -> None:
         self.stages: list[str] = []
         self.notes: list[str] = []
-        self.said: list[str] = []
+        self.messages: list[str] = []
         self.rows = 0
         self.finished = 0
 
-    def say(self, level: int, message: str) -> None:
-        self.said.append(message)
+    def message(self, level: int, text: str) -> None:
+        self.messages.append(text)
 
     def start(self, stage: str, total: int | None) -> None:
         self.stages.append(stage)
@@ -48,28 +53,28 @@ def model(**settings: object) -> DistributedGPRegressor:
     return DistributedGPRegressor(**{"n_experts": 3, "kernel": "rbf", "random_state": 0, **settings})
 
 
-def test_fit_and_predict_announce_what_they_do() -> None:
-    ear = Ear()
-    with listening(ear):
+def test_fit_and_predict_report_stages_and_steps() -> None:
+    recorder = Recorder()
+    with report_to(recorder):
         fitted = model().fit(X, Y)
-    assert ear.stages == STAGES
-    assert len(ear.notes) >= len(fitted.trace_) > 2
-    assert ear.notes[0].startswith("log likelihood ")
-    assert any("experts of" in message for message in ear.said)
-    assert ear.finished == 1
-    ear = Ear()
-    with listening(Ear()), only(ear):
+    assert recorder.stages == STAGES
+    assert len(recorder.notes) >= len(fitted.trace_) > 2
+    assert recorder.notes[0].startswith("log likelihood ")
+    assert any(message.startswith("experts: ") for message in recorder.messages)
+    assert recorder.finished == 1
+    recorder = Recorder()
+    with report_to(Recorder()), report_only_to(recorder):
         fitted.predict(X, return_std=True)
-    assert ear.stages == ["asking the experts"]
-    assert ear.rows == len(X)
+    assert recorder.stages == ["evaluating experts"]
+    assert recorder.rows == len(X)
 
 
-def test_listening_ends() -> None:
-    ear = Ear()
-    with pytest.raises(ZeroDivisionError), listening(ear):
+def test_a_reporter_is_removed_after_an_error() -> None:
+    recorder = Recorder()
+    with pytest.raises(ZeroDivisionError), report_to(recorder):
         raise ZeroDivisionError
-    listeners().say(1, "nobody is there")
-    assert ear.said == []
+    reporters().message(1, "no reporter is active")
+    assert recorder.messages == []
 
 
 @pytest.mark.parametrize("verbose", [0, 1, 2])
@@ -86,10 +91,10 @@ def test_verbose_prints(verbose: int, capsys: pytest.CaptureFixture[str]) -> Non
 
 def test_bars_show_the_stage_and_the_objective() -> None:
     screen = io.StringIO()
-    with Bars(Console(file=screen, force_terminal=True, width=120)) as bars, listening(bars):
+    with Bars(Console(file=screen, force_terminal=True, width=120)) as bars, report_to(bars):
         model().fit(X, Y).predict(X)
     shown = screen.getvalue()
-    for word in (*STAGES, "log likelihood", "asking the experts"):
+    for word in (*STAGES, "log likelihood", "evaluating experts"):
         assert word in shown
 
 
@@ -99,8 +104,8 @@ has_callbacks = pytest.mark.skipif(
 
 
 @has_callbacks
-def test_callbacks_of_scikit_learn_hear_the_same() -> None:
-    class Recorder:
+def test_callbacks_of_scikit_learn_are_notified_of_the_same_tasks() -> None:
+    class Callback:
         def __init__(self) -> None:
             self.tasks: list[tuple[str, str]] = []
 
@@ -116,7 +121,7 @@ def test_callbacks_of_scikit_learn_hear_the_same() -> None:
         def teardown(self, estimator, context) -> None:
             self.tasks.append(("teardown", context.task_name))
 
-    recorder = Recorder()
+    recorder = Callback()
     fitted = model().set_callbacks(recorder).fit(X, Y)
     begun = [name for what, name in recorder.tasks if what == "begin"]
     assert begun[0] == "fit"

@@ -1,4 +1,4 @@
-"""Every warning and error of this library that a caller may want to catch by name."""
+"""Warnings and errors of this library that a caller may want to catch by name."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ class GpexpertsWarning(UserWarning):
 
 
 class BoundWarning(GpexpertsWarning, ConvergenceWarning):
-    """A hyperparameter ended at a bound: the optimum may lie outside."""
+    """A hyperparameter ended at a bound: the optimum may be outside."""
 
 
 class ConstantTargetWarning(GpexpertsWarning):
-    """The target has a single value: there is nothing to learn."""
+    """The target has a single value: no model can be trained."""
 
 
 class FewerExpertsWarning(GpexpertsWarning):
-    """The partition has fewer non-empty parts than were asked for."""
+    """The partition has fewer non-empty parts than requested."""
 
 
 class NoNoiseWarning(GpexpertsWarning):
@@ -47,7 +47,7 @@ class NoNoiseWarning(GpexpertsWarning):
 
 
 class RepairWarning(GpexpertsWarning):
-    """Numerics had to be mended: jitter was added to make a matrix positive definite."""
+    """Jitter was added to a matrix to make it positive definite."""
 
 
 class NotPositiveDefiniteError(ValueError):
@@ -59,31 +59,31 @@ class MemoryBudgetError(ValueError):
 
 
 class RefitRequiredError(ValueError):
-    """A setting was changed that the fitted experts cannot serve."""
+    """A setting was changed that needs a new fit."""
 
 
 class TooFewRowsError(ValueError):
-    """Too few rows were held out for an interval of the level that was asked for."""
+    """Too few rows were held out for an interval of the requested level."""
 
 
 class ModelFileError(ValueError):
-    """Base class of what can be wrong with a model file."""
+    """Base class of errors of model files."""
 
 
 class NotAModelFileError(ModelFileError):
-    """The file is something else than a gpexperts model."""
+    """The file is not a gpexperts model."""
 
 
 class NewerFormatError(ModelFileError):
-    """The model file was written by a newer gpexperts, in a format this one does not know."""
+    """The model file was written by a newer gpexperts, in a format that this version cannot read."""
 
 
 class CorruptModelError(ModelFileError):
-    """The model file was cut short, altered, or made by hand."""
+    """The model file is truncated or was altered."""
 
 
 class UnsavableModelError(TypeError):
-    """The model has a part that a model file cannot hold, for example a class of the user's own."""
+    """The model has a part that a model file cannot hold, for example a user-defined class."""
 
 
 class TableError(ValueError):
@@ -91,15 +91,15 @@ class TableError(ValueError):
 
 
 class ClusterError(RuntimeError):
-    """A cluster could not do its work: no worker, no scheduler, no progress, or work that ends workers.
+    """A cluster has failed: no worker, no scheduler, no progress, or a task that kills workers.
 
     Attributes
     ----------
-    deadly : bool
-        Whether it was the work that ended the workers.
+    killed_workers : bool
+        Whether a task has killed its workers.
     """
 
-    deadly = False
+    killed_workers = False
 
 
 class MissingExtraError(ImportError):
@@ -108,7 +108,7 @@ class MissingExtraError(ImportError):
     Parameters
     ----------
     what : str
-        What the user asked for.
+        The feature or setting that needs it.
     extra : str
         The extra that provides it, as in ``pip install 'gpexperts[extra]'``.
     """

@@ -1,7 +1,7 @@
-"""What a long fit or prediction tells while it works, and who may listen.
+"""Progress of a long fit or prediction, and the reporters that are notified of it.
 
-The estimator announces stages and steps; it does not know who listens. `verbose` adds a listener that
-prints, the command line one that draws bars, and scikit-learn's callbacks (from 1.9) another.
+The estimator reports stages and steps to all active reporters. `verbose` activates one that prints, the
+command line one that draws bars, and scikit-learn's callbacks (from 1.9) are notified by another.
 """
 
 from __future__ import annotations
@@ -13,69 +13,70 @@ from contextvars import ContextVar
 from typing import Any, Protocol, TextIO, TypeVar
 
 __all__ = [
+    "CallbackReporter",
     "CallbackSupport",
-    "Listener",
-    "Printing",
-    "Several",
-    "announced",
-    "listeners",
-    "listening",
-    "only",
+    "PrintReporter",
+    "Reporter",
+    "Reporters",
+    "report_only_to",
+    "report_to",
+    "reporters",
+    "reports_progress",
 ]
 
 
-class Listener(Protocol):
-    """Hears what is being done."""
+class Reporter(Protocol):
+    """Is notified of the progress of a fit or a prediction."""
 
-    def say(self, level: int, message: str) -> None:
-        """Hear of a decision; level 1 matters to most, 2 to the curious."""
+    def message(self, level: int, text: str) -> None:
+        """Report a decision; level 1 is of general interest, 2 is a detail."""
 
     def start(self, stage: str, total: int | None) -> None:
-        """Hear that a stage begins, which ends the one before; `total` is its steps, if known."""
+        """Start a stage, which ends the previous one; `total` is its number of steps, if known."""
 
     def advance(self, steps: int, note: str) -> None:
-        """Hear that steps of the stage are done; `note` tells the objective's value, say."""
+        """Finish steps of the stage; `note` is for example the value of the objective."""
 
     def finish(self) -> None:
-        """Hear that the last stage has ended."""
+        """End the last stage."""
 
 
-class Printing:
-    """Prints lines, as `verbose=1` (every tenth step) and `verbose=2` (every step) ask for."""
+class PrintReporter:
+    """Print lines, as for `verbose=1` (every tenth step) and `verbose=2` (every step)."""
 
     def __init__(self, verbose: int, file: TextIO | None = None) -> None:
         self._verbose, self._file = verbose, file
-        self._stage, self._done, self._told = "", 0, -1
+        self._stage, self._done, self._last_tenth = "", 0, -1
         self._total: int | None = None
 
-    def say(self, level: int, message: str) -> None:
+    def message(self, level: int, text: str) -> None:
         if self._verbose >= level:
-            print(f"[gpexperts] {message}", file=self._file, flush=True)
+            print(f"[gpexperts] {text}", file=self._file, flush=True)
 
     def start(self, stage: str, total: int | None) -> None:
-        self._stage, self._total, self._done, self._told = stage, total, 0, -1
-        self.say(1, f"{stage} …")
+        self._stage, self._total, self._done, self._last_tenth = stage, total, 0, -1
+        self.message(1, f"{stage} …")
 
     def advance(self, steps: int, note: str) -> None:
         self._done += steps
         tenth = self._done // 10 if self._total is None else 10 * self._done // max(1, self._total)
         share = str(self._done) if self._total is None else f"{self._done} of {self._total}"
-        self.say(1 if tenth != self._told else 2, f"{self._stage}: {share}{note and ', '}{note}")
-        self._told = tenth
+        self.message(1 if tenth != self._last_tenth else 2, f"{self._stage}: {share}{note and ', '}{note}")
+        self._last_tenth = tenth
 
     def finish(self) -> None:
         pass
 
 
-class Several:
-    """Passes on to each of several listeners."""
+class Reporters:
+    """Notify each of several reporters."""
 
-    def __init__(self, members: tuple[Listener, ...]) -> None:
+    def __init__(self, members: tuple[Reporter, ...]) -> None:
         self._members = members
 
-    def say(self, level: int, message: str) -> None:
+    def message(self, level: int, text: str) -> None:
         for member in self._members:
-            member.say(level, message)
+            member.message(level, text)
 
     def start(self, stage: str, total: int | None = None) -> None:
         for member in self._members:
@@ -90,33 +91,32 @@ class Several:
             member.finish()
 
 
-Several.message = Several.say
-_listening: ContextVar[tuple[Listener, ...]] = ContextVar("gpexperts_listening", default=())
+_active: ContextVar[tuple[Reporter, ...]] = ContextVar("gpexperts_reporters", default=())
 
 
-def listeners() -> Several:
-    """Return all who listen here and now."""
-    return Several(_listening.get())
-
-
-@contextmanager
-def listening(*more: Listener) -> Iterator[None]:
-    """Let further listeners hear what is announced inside."""
-    token = _listening.set((*_listening.get(), *more))
-    try:
-        yield
-    finally:
-        _listening.reset(token)
+def reporters() -> Reporters:
+    """Return all active reporters."""
+    return Reporters(_active.get())
 
 
 @contextmanager
-def only(listener: Listener) -> Iterator[None]:
-    """Let nobody but one listener hear what is announced inside."""
-    token = _listening.set((listener,))
+def report_to(*more: Reporter) -> Iterator[None]:
+    """Activate further reporters while inside."""
+    token = _active.set((*_active.get(), *more))
     try:
         yield
     finally:
-        _listening.reset(token)
+        _active.reset(token)
+
+
+@contextmanager
+def report_only_to(reporter: Reporter) -> Iterator[None]:
+    """Replace all reporters by one while inside."""
+    token = _active.set((reporter,))
+    try:
+        yield
+    finally:
+        _active.reset(token)
 
 
 # ------------------------------------------------------------------------- scikit-learn's callbacks
@@ -127,16 +127,16 @@ try:
 except ImportError:  # scikit-learn before 1.9 has no callbacks
 
     class CallbackSupport:  # type: ignore[no-redef]
-        """Stands in for scikit-learn's mixin, which `set_callbacks` comes from."""
+        """Replaces scikit-learn's mixin, which has `set_callbacks`."""
 
     def with_callbacks(method: Any) -> Any:
         return method
 
 
-class Callbacks:
-    """Tells scikit-learn's callbacks: `fit` is the task, its stages are subtasks, their steps leaves.
+class CallbackReporter:
+    """Notify scikit-learn's callbacks: `fit` is the task, its stages are subtasks, their steps leaves.
 
-    A callback's wish to stop is not heard: a step of the optimiser is not a model to stop at.
+    A callback cannot stop a fit early: the model after a single step of the optimiser is not complete.
     """
 
     def __init__(self, estimator: Any) -> None:
@@ -145,7 +145,7 @@ class Callbacks:
         self._fit.call_on_fit_task_begin(estimator=estimator)
         self._stage: Any = None
 
-    def say(self, level: int, message: str) -> None:
+    def message(self, level: int, text: str) -> None:
         pass
 
     def start(self, stage: str, total: int | None) -> None:
@@ -171,20 +171,21 @@ class Callbacks:
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 
-def announced(method: Method) -> Method:
-    """Let an estimator's `fit`, `predict` or `explain` be heard: by whom `verbose` and callbacks say."""
+def reports_progress(method: Method) -> Method:
+    """Decorate an estimator's `fit`, `predict` or `explain`: activate the reporters that it is set to.
+
+    `verbose` prints; callbacks of scikit-learn are notified of `fit` only.
+    """
     is_fit = method.__name__ == "fit"
 
     @functools.wraps(method)
-    def told(self: Any, *args: Any, **kwargs: Any) -> Any:
-        heard: list[Listener] = [Printing(self.verbose)] if self.verbose else []
+    def reporting(self: Any, *args: Any, **kwargs: Any) -> Any:
+        own: list[Reporter] = [PrintReporter(self.verbose)] if self.verbose else []
         if is_fit and (hasattr(self, "_skl_callbacks") or hasattr(self, "_parent_callback_ctx")):
-            heard.append(Callbacks(self))
-        with listening(*heard):
+            own.append(CallbackReporter(self))
+        with report_to(*own):
             result = method(self, *args, **kwargs)
-            listeners().finish()
+            reporters().finish()
             return result
 
-    return with_callbacks(told) if is_fit else told  # type: ignore[return-value]
-
-reporters = listeners
+    return with_callbacks(reporting) if is_fit else reporting  # type: ignore[return-value]

@@ -24,7 +24,7 @@ from gpexperts.lazy import predict_lazily
 from gpexperts.model import FittedModel
 from gpexperts.pipeline import fit_model
 from gpexperts.predictor import Predictor
-from gpexperts.progress import CallbackSupport, announced
+from gpexperts.progress import CallbackSupport, reports_progress
 from gpexperts.rows.arrays import ArrayRows
 from gpexperts.rows.base import SAMPLE_ROWS, RowSource
 from gpexperts.rows.dask import DaskRows
@@ -153,7 +153,7 @@ class DistributedGPRegressor(CallbackSupport, RegressorMixin, BaseEstimator):
 
     # ----------------------------------------------------------------------------------------- fit
 
-    @announced
+    @reports_progress
     def fit(self, X: Any, y: Any) -> Self:
         """Train the shared hyperparameters and divide the rows among experts.
 
@@ -239,7 +239,7 @@ class DistributedGPRegressor(CallbackSupport, RegressorMixin, BaseEstimator):
     def predict(
         self, X: Any, return_std: Literal[True], latent: bool = False
     ) -> tuple[np.ndarray, np.ndarray]: ...
-    @announced
+    @reports_progress
     def predict(
         self, X: Any, return_std: bool = False, latent: bool = False
     ) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
@@ -309,7 +309,7 @@ class DistributedGPRegressor(CallbackSupport, RegressorMixin, BaseEstimator):
         """
         return self.predictor_.select(self._queries(X))
 
-    @announced
+    @reports_progress
     def explain(self, X: Any) -> Explanation:
         """Return the selected experts of each query, their predictions, and their weights.
 

@@ -16,26 +16,26 @@ from gpexperts.engines import ThreadEngine, blas_threads, threads, usable_worker
 
 
 def blas_now() -> int:
-    """The number of BLAS threads in force, or 0 where BLAS has no say in it."""
+    """The number of BLAS threads, or 0 if this BLAS has no such number."""
     counts = [lib["num_threads"] for lib in ThreadpoolController().info() if lib["user_api"] == "blas"]
     return max(counts, default=0)
 
 
 @pytest.fixture
 def two_blas_threads():
-    """A known state to come back to; skips where this BLAS knows no threads."""
+    """A known number of BLAS threads; skips if this BLAS has no such number."""
     with ThreadpoolController().limit(limits=2, user_api="blas"):
         if blas_now() != 2:
             pytest.skip("this BLAS does not take a number of threads")
         yield
 
 
-def test_threads_work_at_the_same_time() -> None:
+def test_threads_run_at_the_same_time() -> None:
     meeting = threading.Barrier(2, timeout=10)
     assert sorted(ThreadEngine(2).map(lambda i: (meeting.wait(), i)[1], [0, 1])) == [0, 1]
 
 
-def test_dear_items_are_started_first() -> None:
+def test_expensive_items_are_started_first() -> None:
     started = []
 
     def work(i: int) -> None:
@@ -60,17 +60,17 @@ def test_after_an_error_no_further_items_are_started() -> None:
     assert len(started) < 10
 
 
-def test_experts_run_on_one_blas_thread_each(two_blas_threads) -> None:
+def test_items_run_on_one_blas_thread_each(two_blas_threads) -> None:
     assert ThreadEngine(2).map(lambda _: blas_now(), range(4)) == [1] * 4
     assert blas_now() == 2
 
 
-def test_only_a_large_lone_matrix_gets_all_blas_threads(two_blas_threads) -> None:
+def test_a_single_large_item_gets_all_blas_threads(two_blas_threads) -> None:
     assert ThreadEngine(2).map(lambda _: blas_now(), [0], [1e12]) == [2]
     assert ThreadEngine(2).map(lambda _: blas_now(), [0], [1e6]) == [1]
 
 
-def test_two_libraries_do_not_take_the_cores_from_each_other(two_blas_threads) -> None:
+def test_numpy_has_one_thread_if_scipy_has_a_blas_of_its_own(two_blas_threads) -> None:
     def threads_of(library: str) -> list[int]:
         blas = [lib for lib in ThreadpoolController().info() if lib["user_api"] == "blas"]
         return [lib["num_threads"] for lib in blas if f"{library}.libs" in lib["filepath"]]
@@ -83,7 +83,7 @@ def test_two_libraries_do_not_take_the_cores_from_each_other(two_blas_threads) -
     assert threads_of("numpy") == threads_of("scipy") == [2]
 
 
-def test_nested_limits_hold_the_smallest_wish_and_come_back(two_blas_threads) -> None:
+def test_the_smallest_of_nested_limits_applies(two_blas_threads) -> None:
     with blas_threads(2):
         assert blas_now() == 2
         with blas_threads(1):
@@ -94,13 +94,13 @@ def test_nested_limits_hold_the_smallest_wish_and_come_back(two_blas_threads) ->
     assert blas_now() == 2
 
 
-def test_limits_come_back_after_an_error(two_blas_threads) -> None:
+def test_limits_are_restored_after_an_error(two_blas_threads) -> None:
     with pytest.raises(RuntimeError, match="inside"), blas_threads(1):
         raise RuntimeError("inside")
     assert blas_now() == 2
 
 
-def test_concurrent_callers_leave_the_number_they_found(two_blas_threads) -> None:
+def test_concurrent_callers_restore_the_number(two_blas_threads) -> None:
     def caller(seed: int) -> None:
         rng = np.random.default_rng(seed)
         for _ in range(20):
@@ -132,20 +132,20 @@ def test_inside_another_worker_there_is_one(backend: str) -> None:
 
 
 @pytest.mark.parametrize("one_has_ended", [False, True])
-def test_ctrl_c_while_threads_work_lets_them_finish_what_they_are_at(
+def test_after_an_interrupt_running_items_finish(
     monkeypatch: pytest.MonkeyPatch, one_has_ended: bool
 ) -> None:
-    """Now and then it left a lock of `concurrent.futures` locked: the call, and Python's end, hung."""
+    """Sometimes a lock of `concurrent.futures` stayed locked: the call, and Python's exit, hung."""
     waits, begun, done = [], [], []
     wait = threads._wait_for
 
-    def interrupted(at_work: list, ended: list) -> None:
-        waits.append(len(at_work))
+    def interrupted(running: list, ended: list) -> None:
+        waits.append(len(running))
         if len(waits) == 1:
-            if one_has_ended:  # and the interrupt comes just as its lock has been taken
-                wait(at_work[:1], ended)
+            if one_has_ended:  # the interrupt arrives after its lock was acquired
+                wait(running[:1], ended)
             raise KeyboardInterrupt
-        wait(at_work, ended)
+        wait(running, ended)
 
     def slow(item: int) -> None:
         begun.append(item)
@@ -160,7 +160,7 @@ def test_ctrl_c_while_threads_work_lets_them_finish_what_they_are_at(
     assert len(done) < 10
 
 
-def test_an_error_leaves_nothing_behind() -> None:
+def test_an_error_keeps_no_items_alive() -> None:
     def failing(item: Thing) -> None:
         raise ValueError(item.name)
 

@@ -39,9 +39,9 @@ class Bars:
             self.finish()
         self._progress.stop()
 
-    def say(self, level: int, message: str) -> None:
+    def message(self, level: int, text: str) -> None:
         if self._task is not None and level == 1:
-            self._progress.update(self._task, note=message[:60])
+            self._progress.update(self._task, note=text[:60])
 
     def start(self, stage: str, total: int | None) -> None:
         self.finish()

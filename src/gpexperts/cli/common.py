@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
-from gpexperts.progress import Printing, Several, listeners, listening, only
+from gpexperts.progress import PrintReporter, Reporters, report_only_to, report_to, reporters
 
 __all__ = [
     "Debug",
@@ -114,26 +114,26 @@ def _paragraph(message: BaseException | str) -> str:
 
 
 @contextmanager
-def progress(quiet: bool, verbose: int) -> Iterator[Several]:
+def progress(quiet: bool, verbose: int) -> Iterator[Reporters]:
     """Show bars on a terminal, or lines with -v; nothing if standard error is piped or --quiet is given."""
     with ExitStack() as stack:
         if verbose:
-            stack.enter_context(listening(Printing(verbose, sys.stderr)))
+            stack.enter_context(report_to(PrintReporter(verbose, sys.stderr)))
         elif not quiet and sys.stderr.isatty():
             from gpexperts.cli.bars import Bars
 
-            stack.enter_context(listening(stack.enter_context(Bars())))
-        yield listeners()
+            stack.enter_context(report_to(stack.enter_context(Bars())))
+        yield reporters()
 
 
 class _StepsOnly:
     """Passes on steps and messages, but no stages: all batches share one bar."""
 
-    def __init__(self, to: Several) -> None:
+    def __init__(self, to: Reporters) -> None:
         self._to = to
 
-    def say(self, level: int, message: str) -> None:
-        self._to.say(level, message)
+    def message(self, level: int, text: str) -> None:
+        self._to.message(level, text)
 
     def start(self, stage: str, total: int | None) -> None:
         pass
@@ -146,9 +146,9 @@ class _StepsOnly:
 
 
 @contextmanager
-def one_bar(stages: Several, stage: str, total: int | None) -> Iterator[None]:
+def one_bar(stages: Reporters, stage: str, total: int | None) -> Iterator[None]:
     """Show one bar for all predictions inside."""
     stages.start(stage, total)
-    with only(_StepsOnly(stages)):
+    with report_only_to(_StepsOnly(stages)):
         yield
     stages.finish()

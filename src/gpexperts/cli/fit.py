@@ -74,7 +74,7 @@ def fit(
             drop_missing=drop_missing,
             config=settings,
         )
-        stages.say(1, f"{rows.schema.n_rows:,} rows, {len(rows.schema.feature_names)} inputs")
+        stages.message(1, f"{rows.schema.n_rows:,} rows, {len(rows.schema.feature_names)} inputs")
         model.fit(rows.frame, rows.y)
         model.table_ = rows.schema
         stages.start("saving")

@@ -77,8 +77,8 @@ class ThreadEngine(Engine):
                 ended.append(running)
                 running.release()
 
-        # Low-level threads and locks, which are written in C. `threading` and `concurrent.futures` are written in
-        # Python, where an interrupt while a lock is acquired can leave it locked for ever.
+        # Low-level threads and locks, which are written in C. `threading` and `concurrent.futures` are not:
+        # an interrupt while they acquire a lock can leave it locked for ever.
         threads: list[LockType] = []
         ended: list[LockType] = []
         with blas_threads(1):

@@ -160,7 +160,7 @@ class DaskExperts(ExpertStore):
         try:
             gathered = self.engine.compute(graphs)
         except ClusterError as error:
-            if error.deadly:
+            if error.killed_workers:
                 self._name_the_culprit(np.unique(index[index >= 0]), error)
             raise
         for batch in gathered:
@@ -220,7 +220,7 @@ class DaskExperts(ExpertStore):
         try:
             self.engine.compute([self.engine.task(name, _factorise, self.shards[g], experts)])
         except ClusterError as error:
-            if error.deadly:
+            if error.killed_workers:
                 return error
         return None
 

@@ -131,7 +131,7 @@ class StationaryCovariance(Covariance):
         return scaled_offsets(X, X.mean(axis=0), self._shape.length_scale)
 
     def _squared_band(self, Z: np.ndarray, rows: slice) -> tuple[np.ndarray, _Pairs | None]:
-        """ρ² between some rows of Z and all rows up to the last of them, and the entries that were refined."""
+        """ρ² between some rows of Z and all rows up to the last of them, and the refined entries."""
         sq = _squared_distances(Z[rows], Z[: rows.stop], self._profile.far)
         np.fill_diagonal(sq[:, rows], 0.0)
         return sq, _refine(sq, Z[rows], Z[: rows.stop]) if self._profile.has_cusp else None

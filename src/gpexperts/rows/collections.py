@@ -114,4 +114,4 @@ def checked_rows(number: int, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
         raise ValueError(
             f"Partition {number} of X has {len(X)} rows, that of y {len(y)}; they must have the same number."
         )
-    return X, np.ascontiguousarray(y.reshape(len(y), -1))
+    return X, np.ascontiguousarray(y[:, None] if y.ndim == 1 else y)
