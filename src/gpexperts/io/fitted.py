@@ -55,7 +55,7 @@ def model_tree(out: Encoder, model: FittedModel) -> dict[str, Any]:
         "calibrate": model.calibrate,
         "held_out": None if model.held_out is None else list(model.held_out),
     }
-    return {**out.named(values), "choices": choice_trees(out, model.choices)}
+    return {**out.named(values, "model"), "choices": choice_trees(out, model.choices)}
 
 
 def _rows(experts: ExpertStore, column: int) -> np.ndarray | Streamed:

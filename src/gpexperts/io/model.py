@@ -54,7 +54,7 @@ def save_model(estimator: Any, path: str | os.PathLike[str], *, include_factors:
             "itself. Save it with skops: skops.io.dump(model, 'model.skops')."
         )
     predictor = estimator.predictor_
-    model, settings = predictor.model, predictor.settings
+    model, settings, learned = predictor.model, predictor.settings, predictor.learned
     if include_factors:  # they are computed in this process
         model = replace(model, experts=model.experts.to_local(settings.factor_budget))
     out, names = Encoder(), getattr(estimator, "feature_names_in_", None)
@@ -66,10 +66,10 @@ def save_model(estimator: Any, path: str | os.PathLike[str], *, include_factors:
         "factors": _factor_trees(out, model, settings) if include_factors else [],
         "model": model_tree(out, model),
         "learned": {
-            "selector": selector_tree(out, predictor.selector, model.experts),
-            "tuning": out.named(predictor.tuning._asdict()),
-            "choices": choice_trees(out, predictor.choices),
-            "calibration": out.encode(predictor.calibration and predictor.calibration.scores, "calibration"),
+            "selector": selector_tree(out, learned.selector),
+            "tuning": out.named(learned.tuning._asdict()),
+            "choices": choice_trees(out, learned.choices),
+            "calibration": out.encode(learned.calibration and learned.calibration.scores, "calibration"),
         },
         "table": None if table is None else out.encode(asdict(table), "table_"),
     }

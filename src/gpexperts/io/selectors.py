@@ -12,8 +12,6 @@ from typing import Any
 import numpy as np
 from sklearn.neural_network import MLPClassifier
 
-from gpexperts.experts.local import LocalExperts
-from gpexperts.experts.store import ExpertStore
 from gpexperts.io.values import Decoder, Encoder, require
 from gpexperts.model import FittedModel
 from gpexperts.prepare import experts_view
@@ -23,8 +21,8 @@ from gpexperts.settings import Settings
 __all__ = ["restored_selector", "selector_tree"]
 
 
-def selector_tree(out: Encoder, selector: Selector, experts: ExpertStore) -> dict[str, Any] | None:
-    """Return what a selector has learned beyond the rows of its experts; None for nothing."""
+def selector_tree(out: Encoder, selector: Selector | None) -> dict[str, Any] | None:
+    """Return what a selector has learned beyond the rows and centroids of its experts; None for nothing."""
     learned: dict[str, Any] = {}
     if isinstance(selector, GGMSelector):
         learned = {"precision": selector.precision_, "importance": selector.importance_}
@@ -34,9 +32,9 @@ def selector_tree(out: Encoder, selector: Selector, experts: ExpertStore) -> dic
         return {"classes": out.array(classes, "selector.classes"), "network": network}
     elif isinstance(selector, KNNSelector) and selector.metric == "hamming":
         learned = {"places": selector.places_}
-    elif isinstance(selector, NearestRowsSelector) and not isinstance(experts, LocalExperts):
-        X, labels, _ = experts.sample  # it was fitted to a sample of the rows, which the cluster holds
-        learned = {"X": X, "labels": labels.astype(np.int64)}
+    elif isinstance(selector, NearestRowsSelector):  # of a sample of the rows, as on a cluster
+        sizes = np.diff(selector.starts_)
+        learned = {"X": selector.rows_, "labels": np.repeat(np.arange(len(sizes)), sizes)}
     return out.named(learned, "selector") or None
 
 

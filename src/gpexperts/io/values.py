@@ -100,7 +100,7 @@ class Encoder:
         return {name: self.encode(value, f"{prefix}{name}") for name, value in values.items()}
 
     def array(self, value: np.ndarray | Streamed, where: str) -> dict[str, Any]:
-        """Add an array; its name is its place."""
+        """Add an array, named after its place, and return its tree."""
         if value.dtype.kind not in _DTYPES or value.dtype.itemsize > 8:
             raise _unsavable(where, f"an array of {value.dtype}")
         fortran = False
@@ -108,8 +108,9 @@ class Encoder:
             # BLAS rounds differently for the two orders, so the order is kept.
             fortran = value.ndim > 1 and value.flags.f_contiguous and not value.flags.c_contiguous
             value = np.asarray(value.T if fortran else value, order="C")
-        self.arrays[where] = value
-        return {"is": "array", "name": where, "fortran": fortran}
+        name = where if where not in self.arrays else f"{where}#{len(self.arrays)}"
+        self.arrays[name] = value
+        return {"is": "array", "name": name, "fortran": fortran}
 
 
 def _unsavable(where: str, what: str) -> UnsavableModelError:
