@@ -359,6 +359,21 @@ def test_arrays_that_do_not_fit(name: str, value: list, parts: list[Parts], tmp_
     assert_refused(tmp_path, put_together(header, arrays), "does not describe a model")
 
 
+def test_an_array_is_used_once(parts: list[Parts], tmp_path: Path) -> None:
+    """A hundred kernels that share one large array would take a hundred times its memory."""
+    header, arrays = deepcopy(parts[0][0]), parts[0][1]
+    header["model"]["centroids"] = header["model"]["X"]
+    assert_refused(tmp_path, put_together(header, arrays), r"'model\.X' is missing")
+
+
+def test_a_long_trace(parts: list[Parts], tmp_path: Path) -> None:
+    header, arrays = parts[0][0], dict(parts[0][1])
+    for name in [name for name in arrays if name.startswith("model.trace")]:
+        shape = (1_000_000, 0) if arrays[name].ndim == 2 else (1_000_000,)
+        arrays[name] = np.zeros(shape, dtype=np.int8)
+    assert_refused(tmp_path, put_together(header, arrays), "columns of the trace")
+
+
 def test_factors_of_no_expert(parts: list[Parts], tmp_path: Path) -> None:
     header, arrays = deepcopy(parts[0][0]), parts[0][1]
     header["factors"].append(header["factors"][0])

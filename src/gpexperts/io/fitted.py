@@ -25,15 +25,17 @@ __all__ = ["check_kernel", "choice_trees", "model_tree", "restored_choices", "re
 
 _BATCH = 64 * 1024**2
 """Bytes of rows that are fetched from a cluster at once."""
+_MAX_STEPS = 10_000
+"""Steps of training in a trace."""
 
 
 def check_kernel(kernel: Kernel) -> None:
-    require(
-        bool(np.isfinite(kernel.theta).all()) and str(kernel) != "", "the kernel has no finite parameters"
-    )
+    """Refuse a kernel whose hyperparameters cannot be read or printed."""
+    require(bool(np.isfinite(kernel.theta).all()) and str(kernel) != "", "the kernel is not finite")
 
 
 def model_tree(out: Encoder, model: FittedModel) -> dict[str, Any]:
+    """Return the tree of a fitted model."""
     experts, trace = model.experts, model.trace
     X, y = (_rows(experts, column) for column in (0, 1))
     jitter = dict(experts.jitter)
@@ -66,6 +68,7 @@ def _rows(experts: ExpertStore, column: int) -> np.ndarray | Streamed:
 
 
 def restored_model(read: Decoder, tree: dict[str, Any], settings: Settings) -> FittedModel:
+    """Return the model of a tree, with its experts in this process."""
     X = read.array(tree["X"], (None, None))
     n, d = X.shape
     y = read.array(tree["y"], (n, None))
@@ -73,9 +76,7 @@ def restored_model(read: Decoder, tree: dict[str, Any], settings: Settings) -> F
     offsets = read.array(tree["offsets"], (None,), np.int64)
     M = len(offsets) - 1
     increasing = M > 0 and offsets[0] == 0 and offsets[-1] == n and bool((np.diff(offsets) > 0).all())
-    require(
-        increasing and d > 0 and p > 0, "there is no expert, or an expert without rows, inputs or targets"
-    )
+    require(increasing and d > 0 and p > 0, "there is an expert without rows, inputs or targets")
     x_scale, y_scale = (
         Standardizer(*(read.array(part, (width,)) for part in tree[name]))
         for name, width in (("x_scale", d), ("y_scale", p))
@@ -92,18 +93,15 @@ def restored_model(read: Decoder, tree: dict[str, Any], settings: Settings) -> F
     )
     which, jitter = tree["jitter"]
     which, jitter = read.array(which, (None,), np.int64), read.array(jitter, (None,))
-    require(
-        bool(((which >= 0) & (which <= M)).all() and (jitter >= 0).all()), "jitter is not that of experts"
-    )
+    valid = len(which) <= M + 1 and bool(((which >= 0) & (which <= M)).all() and (jitter >= 0).all())
+    require(valid, "jitter is not that of experts")
     experts.jitter = dict(zip(which.tolist(), jitter.tolist(), strict=True))
     labels, one_output, calibrate = tree["labels"], tree["one_output"], tree["calibrate"]
     if labels is not None:
         total = n + sum(len(pair[0]) for pair in (shared, held_out) if pair is not None)
         labels = read.array(labels, (total,), np.int64)
         require(bool(((labels >= HELD_OUT) & (labels < M)).all()), "a label is not that of an expert")
-    require(
-        isinstance(one_output, bool) and (p == 1 or not one_output), "one_output does not fit the targets"
-    )
+    require(one_output is False or (one_output is True and p == 1), "one_output is wrong")
     require((calibrate is None) == (held_out is None), "held-out rows and calibrate do not agree")
     seeds = Seeds(*tree["seeds"])
     require(all(is_int(seed, 0, 2**32 - 1) for seed in seeds), "a seed is not a number")
@@ -154,21 +152,27 @@ def _covariance(read: Decoder, tree: dict[str, Any], x_scale: Standardizer, X: n
 
 
 def _trace(read: Decoder, columns: Any) -> tuple[TraceRow, ...]:
-    values = [read.decode(column) for column in columns]
-    arrays = all(isinstance(column, np.ndarray) and column.dtype.kind in "if" for column in values)
-    require(arrays and len({len(column) for column in values}) == 1, "the columns of the trace do not agree")
-    named = dict(zip(TraceRow._fields, values, strict=True))
-    require(all(v.ndim == 1 + (name == "theta") for name, v in named.items()), "the trace has no columns")
-    lists = [v if name == "theta" else v.tolist() for name, v in named.items()]
-    require(len(values[0]) > 0, "the trace is empty")
+    """Restore the trace, which is stored by columns: a row takes many times the memory of its numbers."""
+    values = dict(zip(TraceRow._fields, (read.decode(column) for column in columns), strict=True))
+    steps = len(values["step"])
+    require(
+        all(isinstance(column, np.ndarray) and column.dtype.kind in "if" for column in values.values())
+        and all(values[name].shape == (steps,) for name in values.keys() - {"theta"})
+        and values["theta"].ndim == 2
+        and 0 < steps <= _MAX_STEPS,
+        "the columns of the trace do not agree",
+    )
+    lists = (column if name == "theta" else column.tolist() for name, column in values.items())
     return tuple(TraceRow(*row) for row in zip(*lists, strict=True))
 
 
 def choice_trees(out: Encoder, choices: dict[str, Choice]) -> dict[str, Any]:
+    """Return the trees of choices, by name."""
     return {name: out.named(vars(choice), f"choices.{name}") for name, choice in choices.items()}
 
 
 def restored_choices(read: Decoder, trees: Any) -> dict[str, Choice]:
+    """Return the choices of trees, by name."""
     choices = {name: Choice(**read.named(tree)) for name, tree in trees.items()}
     plain = all(isinstance(c.reason, str) and isinstance(c.evidence, dict) for c in choices.values())
     require(plain, "a choice has no reason or no evidence")

@@ -109,7 +109,7 @@ def load_model(cls: Any, path: str | os.PathLike[str]) -> Any:
 def _fault(error: Exception) -> str:
     if isinstance(error, KeyError):
         return f"{error} is missing."
-    return str(error) if isinstance(error, CorruptModelError) else f"{type(error).__name__}: {error}"
+    return str(error) if isinstance(error, CorruptModelError) else f"{type(error).__name__}: {error!s:.500}"
 
 
 def _estimator(cls: Any, header: dict[str, Any], read: Decoder) -> Any:

@@ -122,10 +122,13 @@ def _unsavable(where: str, what: str) -> UnsavableModelError:
 
 
 class Decoder:
-    """Turns trees back into values, taking arrays from `arrays`."""
+    """Turns trees back into values, taking arrays from `arrays`.
+
+    Each array is used once, so that the work is proportional to the length of the file.
+    """
 
     def __init__(self, arrays: Mapping[str, np.ndarray | Streamed]) -> None:
-        self._arrays = arrays
+        self._arrays = dict(arrays)
         self._depth = self._n_kernels = 0
 
     def decode(self, tree: Any) -> Any:
@@ -161,7 +164,7 @@ class Decoder:
     def _object(self, tree: dict[str, Any]) -> Any:
         kind = tree["is"]
         if kind == "array":
-            array = self._arrays[tree["name"]]
+            array = self._arrays.pop(tree["name"])
             return array.T if tree["fortran"] and isinstance(array, np.ndarray) else array
         if kind == "float":
             return float(tree["value"])
