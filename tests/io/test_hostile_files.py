@@ -40,7 +40,7 @@ X = RNG.uniform(-2, 2, size=(60, 3))
 Y = np.sin(2 * X[:, 0]) + 0.3 * X[:, 1] + 0.05 * RNG.standard_normal(60)
 
 MODELS = {
-    "knn, with factors": {"selection": KNNSelector(metric="kernel")},
+    "knn, with factors": {"selection": KNNSelector(metric="kernel"), "kernel": "auto", "optimizer": "lbfgs"},
     "dnn, rbcm": {"selection": "dnn", "aggregation": "rbcm", "n_selected": 2},
     "ggm": {"selection": GGMSelector(inputs=X[:20]), "aggregation": "gpoe"},
     "all, grbcm": {"selection": "all", "aggregation": "grbcm", "random_state": np.random.RandomState(3)},
@@ -48,7 +48,6 @@ MODELS = {
         "selection": KNNSelector(metric="hamming"),
         "aggregation": NPAE(nugget=1e-6, disagreement=4.0),
         "kernel": 1.0 * RationalQuadratic() + DotProduct() + WhiteKernel(0.1),
-        "optimizer": None,
     },
     "nearest rows": {"selection": NearestRowsSelector(n_candidates=2)},
     "calibrated": {"calibrate": "conformal"},
@@ -62,7 +61,8 @@ def originals(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     for i, (name, given_settings) in enumerate(MODELS.items()):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            model = DistributedGPRegressor(**{"n_experts": 3, "random_state": 0, **given_settings}).fit(X, Y)
+            given_settings = {"kernel": "rbf", "optimizer": None, "random_state": 0, **given_settings}
+            model = DistributedGPRegressor(n_experts=3, **given_settings).fit(X, Y)
         model.feature_names_in_ = np.array(["a", "b", "c"], dtype=object)
         columns = [Column(n, "number", -2.0, 2.0) for n in "abc"]
         model.table_ = TableSchema("y", columns, "t.csv", "0" * 64, 60, 0, -2.0, 2.0, {"n_experts": 3})

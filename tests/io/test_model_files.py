@@ -55,7 +55,7 @@ QUERIES = RNG.uniform(-3, 3, size=(40, 3))
 SETTINGS = {
     **{f"selection {name}": {"selection": name} for name in SELECTORS},
     **{f"aggregation {name}": {"aggregation": name, "selection": "knn"} for name in AGGREGATORS},
-    "defaults": {},
+    "trained": {"kernel": "auto", "optimizer": "lbfgs"},
     "one expert": {"n_experts": 1},
     "knn, hamming": {"selection": KNNSelector(metric="hamming")},
     "knn, an infinite power": {"selection": KNNSelector(metric="minkowski", p=np.inf)},
@@ -64,10 +64,9 @@ SETTINGS = {
     "a kernel of sums": {"kernel": 1.0 * RationalQuadratic() + DotProduct() + WhiteKernel(0.1)},
     "a pairwise kernel": {
         "kernel": PairwiseKernel(metric="poly", pairwise_kernels_kwargs={"degree": 2}) + WhiteKernel(0.1),
-        "optimizer": None,
     },
     "kernels with length scales": {"kernel": RBF([1.0, 2.0, 3.0]) + WhiteKernel(0.1)},
-    "an isotropic kernel without noise": {"kernel": RBF(1.0), "optimizer": None},
+    "an isotropic kernel without noise": {"kernel": RBF(1.0)},
     "a fixed kernel": {"kernel": RBF(1.0, "fixed") + WhiteKernel(0.1, "fixed")},
     "given labels": {"n_experts": "auto", "partition": np.arange(160) % 3},
     "not standardised, a RandomState": {"standardize": False, "random_state": np.random.RandomState(3)},
@@ -78,7 +77,8 @@ SETTINGS = {
 
 
 def fitted(**settings: object) -> DistributedGPRegressor:
-    return DistributedGPRegressor(**{"n_experts": 4, "random_state": 0, **settings}).fit(X, Y)
+    given = {"n_experts": 4, "random_state": 0, "kernel": "rbf", "optimizer": None, **settings}
+    return DistributedGPRegressor(**given).fit(X, Y)
 
 
 @pytest.fixture(scope="module")
@@ -305,7 +305,7 @@ class UsersModel(DistributedGPRegressor):
             r"`selection\.estimator` is a sklearn",
         ),
         (
-            {"kernel": UsersKernel(1.0) + WhiteKernel(0.1), "optimizer": None},
+            {"kernel": UsersKernel(1.0) + WhiteKernel(0.1)},
             r"`kernel\.k1` is a .*UsersKernel",
         ),
     ],
