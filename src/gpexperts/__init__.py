@@ -1,7 +1,7 @@
 """gpexperts: calibrated Gaussian process regression on tables of 100 to 10^7 rows.
 
-    X, y ─► rows ─► training ─► partition ─► experts ─► model            fit:     regressor → pipeline → model
-    query ─► selection ─► experts ─► aggregation ─► calibration ─► mean, std     predict: regressor → predictor
+    fit       X, y ─► rows ─► training ─► partition ─► experts ─► model
+    predict   query ─► selection ─► experts ─► aggregation ─► calibration ─► mean, std
 
 Each stage is a folder. `rows` says where training rows come from, `training` finds the hyperparameters,
 `partition` divides the rows among `experts`, local GPs that share the hyperparameters; `selection` chooses

@@ -49,8 +49,11 @@ class Streams(NamedTuple):
     def of(cls, random_state: object) -> Streams:
         """Derive all streams from the user's `random_state`."""
         seeds = check_random_state(random_state).randint(np.iinfo(np.int32).max, size=7)
-        streams = (np.random.RandomState(seeds[k]) for k in (0, 1, 2, 5, 6))
-        return cls(*streams, Seeds(int(seeds[3]), int(seeds[4])))
+        partition, training, communication, sample, calibration = (
+            np.random.RandomState(seeds[k]) for k in (0, 1, 2, 5, 6)
+        )
+        later = Seeds(int(seeds[3]), int(seeds[4]))
+        return cls(partition, training, communication, sample, calibration, later)
 
 
 class Trained(NamedTuple):

@@ -141,7 +141,7 @@ class CallbackReporter:
 
     def __init__(self, estimator: Any) -> None:
         self._estimator = estimator
-        self._fit = estimator._init_callback_context(max_subtasks=None)
+        self._fit = estimator._init_callback_context(max_subtasks=None)  # noqa: SLF001 (scikit-learn's hook)
         self._fit.call_on_fit_task_begin(estimator=estimator)
         self._stage: Any = None
 

@@ -16,10 +16,11 @@ from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gpexperts.choices import Choice
-from gpexperts.engines.dask_types import is_collection
 from gpexperts.engines.dask import DaskEngine, portable
+from gpexperts.engines.dask_types import is_collection
 from gpexperts.experts.local import LocalExperts
 from gpexperts.explanation import Explanation
+from gpexperts.kernels.raw import kernel_in_user_units
 from gpexperts.lazy import predict_lazily
 from gpexperts.model import FittedModel
 from gpexperts.pipeline import fit_model
@@ -51,8 +52,8 @@ class DistributedGPRegressor(CallbackSupport, RegressorMixin, BaseEstimator):
     model_ : FittedModel
         The fitted model, frozen.
     kernel_ : Kernel
-        The trained kernel: of a named kernel in standardised units, of a kernel object in the units of X
-        and y².
+        The trained kernel: lengths in the units of X, variances in those of y² (for several outputs and a
+        named kernel, of the standardised targets). ``kernel=kernel_`` gives the same model again.
     n_experts_ : int
     labels_ : ndarray of int, shape (n,)
         Expert of each training row; −1 for the rows that GRBCM shares, −2 for those that `calibrate` holds
@@ -327,8 +328,9 @@ class DistributedGPRegressor(CallbackSupport, RegressorMixin, BaseEstimator):
 
     @property
     def kernel_(self) -> Kernel:
-        """The trained kernel."""
-        return self._fitted("kernel_").covariance.kernel
+        """The trained kernel, in the user's units."""
+        model = self._fitted("kernel_")
+        return kernel_in_user_units(model.covariance, model.x_scale, model.y_scale)
 
     @property
     def n_experts_(self) -> int:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.spatial import cKDTree
@@ -19,7 +20,8 @@ MAX_SHARDS = 1000
 """Every partition sends a piece to every shard: beyond this many, shards grow instead of their number."""
 
 
-class _Router(NamedTuple):
+@dataclass(frozen=True)
+class _Router:
     """Routes rows to shards: the nearest of some places, or at random by row number."""
 
     metric: np.ndarray
