@@ -79,7 +79,7 @@ def candidate_covariances(
 def kernel_in_user_units(covariance: Covariance, x_scale: Standardizer, y_scale: Standardizer) -> Kernel:
     """Return the kernel with lengths in the units of X and, for one output, variances in those of y².
 
-    A kernel object of the user is in these units already. Passed as `kernel`, the result gives the same model.
+    A kernel object of the user is in these units already. Passed as `kernel`, it gives the same model again.
     """
     if not isinstance(covariance, StationaryCovariance):
         return covariance.kernel
