@@ -61,6 +61,7 @@ def test_a_fit_that_fails_leaves_the_former_model() -> None:
     engine.fails = True
     with pytest.raises(KeyboardInterrupt):
         model.fit(100 + 5 * X[:30], 7 * y[:30])
+    engine.fails = False
     np.testing.assert_array_equal(model.predict(X, return_std=True), before)
     assert len(model.labels_) == 60
 

@@ -179,7 +179,7 @@ def test_counted_memory_is_allocated_memory(kernel: str) -> None:
     m = 600
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(m, 2)), rng.normal(size=(m, 1))
-    covariance = covariance_of(named_kernel(kernel, 2, standardized=np.ones(3)))
+    covariance = covariance_of(named_kernel(kernel, np.ones(2), 1.0))
 
     def matrices(work) -> float:
         tracemalloc.start()

@@ -60,6 +60,7 @@ def _rows(kind: str) -> np.ndarray:
     }[kind]
 
 
+@pytest.mark.filterwarnings("ignore::gpexperts.exceptions.NoNoiseWarning")  # 12 rows may look noisy
 @pytest.mark.parametrize("name", KERNELS)
 @pytest.mark.parametrize(
     ("rows", "length_scale", "noise", "tolerance"),
