@@ -258,7 +258,12 @@ def nominal(hits: dict[float, int], chance: Callable[[float], float]) -> dict[fl
 
 
 @pytest.mark.parametrize(
-    ("wrong", "aggregation"), [*((name, "npae") for name in WRONG), ("noise that grows", "poe")]
+    ("wrong", "aggregation"),
+    [
+        ("noise that grows", "npae"),
+        ("noise that grows", "poe"),
+        *(pytest.param(name, "npae", marks=pytest.mark.slow) for name in WRONG if name != "noise that grows"),
+    ],
 )
 def test_conformal_coverage_is_nominal_for_a_wrong_model(wrong: str, aggregation: str) -> None:
     """20 rows are held out, so that the probability is exactly ⌈21 · level⌉ / 21: no less, and no more."""

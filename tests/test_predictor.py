@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import sys
 import threading
 
 import numpy as np
@@ -59,10 +60,13 @@ def test_no_prediction_mixes_two_settings(calibrate: str | None) -> None:
             model.set_params(**SETTINGS[k := 1 - k])
 
     thread = threading.Thread(target=change)
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)  # threads change between any two steps
     thread.start()
     try:
         results = [np.array(model.predict_interval(queries, 0.9)) for _ in range(60)]
     finally:
+        sys.setswitchinterval(interval)
         stop.set()
         thread.join()
     for result in results:
@@ -70,6 +74,21 @@ def test_no_prediction_mixes_two_settings(calibrate: str | None) -> None:
     np.testing.assert_allclose(
         model.set_params(**SETTINGS[0]).predict_interval(queries, 0.9), expected[0], rtol=1e-9
     )
+
+
+def test_an_interval_has_one_predictor(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Settings change between its width and its mean."""
+    model = fitted(calibrate="conformal", **SETTINGS[0])
+    expected = model.predict_interval(X, 0.9)
+    width = Predictor.interval_width
+
+    def changing(self, level):
+        result = width(self, level)
+        model.set_params(**SETTINGS[1])
+        return result
+
+    monkeypatch.setattr(Predictor, "interval_width", changing)
+    np.testing.assert_array_equal(model.predict_interval(X, 0.9), expected)
 
 
 def test_a_setting_that_changes_while_a_predictor_is_built_takes_effect(

@@ -34,7 +34,6 @@ UNTRAINED = {"kernel": 1.0 * RBF(3.0) + WhiteKernel(0.1), "optimizer": None, "n_
 ESTIMATORS = [
     DistributedGPRegressor(n_experts=2, **UNTRAINED),
     DistributedGPRegressor(n_experts=2, aggregation="grbcm", **UNTRAINED),
-    DistributedGPRegressor(expert_size=10, partition="random", selection=GaussianNB(), **UNTRAINED),
 ]
 FITTED = [
     "model_",
@@ -51,6 +50,7 @@ FITTED = [
 ]
 OTHERS = [
     DistributedGPRegressor(n_jobs=1),
+    DistributedGPRegressor(expert_size=10, partition="random", selection=GaussianNB(), **UNTRAINED),
     DistributedGPRegressor(n_experts=2, calibrate="conformal", **UNTRAINED),
     *(
         DistributedGPRegressor(n_experts=2, aggregation=name, **UNTRAINED)

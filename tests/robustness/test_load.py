@@ -27,7 +27,13 @@ from tests.problems import random_problem
 # ------------------------------------------------------------------------------------ threads
 
 
-@pytest.mark.parametrize("rule", AGGREGATORS)
+@pytest.mark.parametrize(
+    "rule",
+    [
+        name if name in ("npae", "grbcm") else pytest.param(name, marks=pytest.mark.slow)
+        for name in AGGREGATORS
+    ],
+)
 def test_sixteen_threads_give_the_serial_predictions(rule: str) -> None:
     """All start at once, on a model whose factors, selector and K are still to be learned."""
     p = random_problem(0, n=160, n_experts=8)

@@ -153,6 +153,7 @@ def _torture() -> dict[str, tuple[np.ndarray, np.ndarray]]:
 
 
 TORTURE = _torture()
+QUICK = ("all rows the same", "rows 1e-12 apart, no noise", "inputs of 1e-150 and 1e150", "targets of 1e150")
 
 
 def assert_sane(model: DistributedGPRegressor, X: np.ndarray, y: np.ndarray, queries: np.ndarray) -> None:
@@ -189,12 +190,15 @@ def assert_sane(model: DistributedGPRegressor, X: np.ndarray, y: np.ndarray, que
 @pytest.mark.filterwarnings(
     "ignore::gpexperts.exceptions.BoundWarning", "ignore::gpexperts.exceptions.RepairWarning"
 )
-@pytest.mark.parametrize("case", TORTURE)
 @pytest.mark.parametrize(
-    "kernel",
-    [pytest.param(name, marks=[] if name == "matern12" else pytest.mark.slow) for name in KERNELS],
+    ("kernel", "case"),
+    [
+        pytest.param(name, case, marks=[] if name == "matern12" and case in QUICK else pytest.mark.slow)
+        for name in KERNELS
+        for case in TORTURE
+    ],
 )
-def test_trained_on_torture(case: str, kernel: str) -> None:
+def test_trained_on_torture(kernel: str, case: str) -> None:
     X, y = TORTURE[case]
     size = np.abs(X - X.mean(axis=0)).max(axis=0)
     beside = X[:4] + 0.01 * size
