@@ -51,7 +51,6 @@ FITTED = [
 OTHERS = [
     DistributedGPRegressor(n_jobs=1),
     DistributedGPRegressor(expert_size=10, partition="random", selection=GaussianNB(), **UNTRAINED),
-    DistributedGPRegressor(n_experts=2, calibrate="conformal", **UNTRAINED),
     *(
         DistributedGPRegressor(n_experts=2, aggregation=name, **UNTRAINED)
         for name in AGGREGATORS
