@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from gpexperts.parameters import PARAMETERS
 from gpexperts.pipeline import Streams, fit_model
 from gpexperts.rows.arrays import ArrayRows
-from gpexperts.settings import PARAMETERS, Settings
+from gpexperts.settings import Settings
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-2, 2, size=(150, 2))

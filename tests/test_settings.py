@@ -15,8 +15,9 @@ from typer.testing import CliRunner
 from gpexperts import DistributedGPRegressor
 from gpexperts.aggregation import NPAE
 from gpexperts.cli.app import app
+from gpexperts.parameters import PARAMETERS, RENAMED
 from gpexperts.selection import ClassifierSelector, KNNSelector, NearestRowsSelector
-from gpexperts.settings import PARAMETERS, RENAMED, Settings, number_selected
+from gpexperts.settings import Settings, number_selected
 
 DEFAULTS = {name: parameter.default for name, parameter in PARAMETERS.items()}
 
