@@ -25,7 +25,7 @@ TOLERANCE = 1e-10
 
 SPELLINGS: list[dict[str, dict[str, Any]]] = [
     {"plain NPAE": {"widen": None}, "selections": {}, "parameters": {}},  # the first version
-    {"plain NPAE": {"disagreement": None}, "selections": {"rows": "nearest_rows"}, "parameters": {}},  # later ones
+    {"plain NPAE": {"disagreement": None}, "selections": {"rows": "nearest_rows"}, "parameters": {}},
 ]
 """By version: keywords of NPAE without corrections, and its names for selections and for parameters of the
 estimator, where they differ from the first version's. The first that NPAE understands is taken."""

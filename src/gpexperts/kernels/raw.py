@@ -1,15 +1,17 @@
-"""Kernel objects of the user: evaluated on X as given, while experts store standardised inputs."""
+"""The user's units: kernel objects are evaluated on X as given, while experts store standardised inputs."""
 
 from __future__ import annotations
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.gaussian_process.kernels import Kernel
 
 from gpexperts.kernels.base import Covariance, SignalGradient
 from gpexperts.kernels.named import candidate_kernels, covariance_of
+from gpexperts.kernels.stationary import StationaryCovariance
 from gpexperts.scaling import Standardizer
 
-__all__ = ["RawInputs", "candidate_covariances"]
+__all__ = ["RawInputs", "candidate_covariances", "kernel_in_user_units"]
 
 
 class RawInputs(Covariance):
@@ -72,3 +74,23 @@ def candidate_covariances(
         name: covariance_of(candidate) if unchanged else RawInputs(candidate, x_scale)
         for name, candidate in kernels.items()
     }
+
+
+def kernel_in_user_units(covariance: Covariance, x_scale: Standardizer, y_scale: Standardizer) -> Kernel:
+    """Return the kernel with lengths in the units of X and, for one output, variances in those of y².
+
+    A kernel object of the user is in these units already. Passed as `kernel`, it gives the same model again.
+    """
+    if not isinstance(covariance, StationaryCovariance):
+        return covariance.kernel
+    kernel = clone(covariance.kernel)
+    variance = float(y_scale.scale[0]) ** 2 if len(y_scale.scale) == 1 else 1.0
+    scaled = {}
+    for name, value in kernel.get_params().items():
+        factor = x_scale.scale if name.endswith("length_scale") else variance
+        if name.endswith(("length_scale", "constant_value", "noise_level")):
+            bounds = kernel.get_params()[f"{name}_bounds"]
+            scaled[name] = value * factor
+            if not isinstance(bounds, str):
+                scaled[f"{name}_bounds"] = np.atleast_2d(bounds) * np.reshape(factor, (-1, 1))
+    return kernel.set_params(**scaled)
