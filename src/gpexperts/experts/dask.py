@@ -122,6 +122,8 @@ class DaskExperts(ExpertStore):
             for g, (shard, own) in enumerate(zip(self.shards, self._by_shard(positions), strict=True))
             if len(own)
         ]
+        if not work:
+            return np.empty((0, self.n_features)), np.empty((0, self.n_outputs))
         X, y = zip(*self.engine.compute(work), strict=True)
         return np.concatenate(X), np.concatenate(y)
 
@@ -191,8 +193,9 @@ class DaskExperts(ExpertStore):
         communication = None
         if request.communication:
             communication = task("predictions of the communication expert", _last, self._communication, X)
+        # Not as a list: Dask would drop the futures in it, and with them the shards, once the model is gone.
         return task(
-            "moments", _moments, self.covariance, self.n_outputs, X, index, replies, communication, request
+            "moments", _moments, self.covariance, self.n_outputs, X, index, request, communication, *replies
         )
 
     def _name(self, g: int) -> str:
@@ -247,9 +250,9 @@ def _moments(
     n_outputs: int,
     X: np.ndarray,
     index: np.ndarray,
-    replies: Sequence[tuple[list[Evaluated], dict[int, float]]],
-    communication: ExpertPrediction | None,
     request: Request,
+    communication: ExpertPrediction | None,
+    *replies: tuple[list[Evaluated], dict[int, float]],
 ) -> Gathered:
     evaluated = [predictions for predictions, _ in replies]
     moments = moments_of(covariance, X, index, n_outputs, evaluated, communication, request, ThreadEngine(1))
