@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gpexperts import DistributedGPRegressor, pipeline, regressor
+from gpexperts import DistributedGPRegressor, inputs, pipeline
 from gpexperts.experts.dask import DaskExperts
 from gpexperts.experts.local import LocalExperts
 from gpexperts.partition import assign, shards
@@ -48,7 +48,7 @@ PLACES = (
 def _few_rows_are_many() -> Iterator[None]:
     """Sample and divide into shards at sizes that are quick to fit."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in (pipeline, regressor, assign):
+        for module in (pipeline, inputs, assign):
             patch.setattr(module, "SAMPLE_ROWS", 600)
         patch.setattr(shards, "SHARD_ROWS", 400)
         patch.setattr(schedule, "EXACT", 0)

@@ -18,7 +18,7 @@ from sklearn.base import clone
 from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 from sklearn.model_selection import GridSearchCV
 
-from gpexperts import DistributedGPRegressor, pipeline, regressor
+from gpexperts import DistributedGPRegressor, inputs, pipeline
 from gpexperts.aggregation import NPAE
 from gpexperts.engines.dask import DaskEngine
 from gpexperts.exceptions import ClusterError, MemoryBudgetError
@@ -49,7 +49,7 @@ def data() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 @pytest.fixture
 def _few_rows_are_many(monkeypatch) -> None:
-    for module in (pipeline, regressor, assign):
+    for module in (pipeline, inputs, assign):
         monkeypatch.setattr(module, "SAMPLE_ROWS", 100)
     monkeypatch.setattr(shards, "SHARD_ROWS", 80)
 
