@@ -1,11 +1,12 @@
 """The parameters of the estimator: each is named, described and defaulted here, and only here.
 
-The estimator's docstring and the options of ``gpexperts fit`` are made from `PARAMETERS`, model files hold its
-names, and a test compares it with the constructor.
+The estimator's docstring and the options of ``gpexperts fit`` are made from `PARAMETERS`, model files hold
+its names, and a test compares it with the constructor.
 """
 
 from __future__ import annotations
 
+import inspect
 import textwrap
 from typing import Any, NamedTuple
 

@@ -50,22 +50,16 @@ class DistributedGPRegressor(FittedAttributes, CallbackSupport, RegressorMixin, 
         named kernel, of the standardised targets). ``kernel=kernel_`` gives the same model again.
     n_experts_ : int
     labels_ : ndarray of int, shape (n,)
-        Expert of each training row; −1 for the rows that GRBCM shares, −2 for those that `calibrate` holds
-        out. Not available for large dask collections.
+        Expert of each training row; −1 for shared rows (GRBCM), −2 for rows held out by `calibrate`. Not
+        available for large dask collections.
     centroids_ : ndarray of shape (n_experts_, n_features_in_)
-        Mean input of each expert.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of str
-        Where X had column names.
     log_marginal_likelihood_value_ : float
         Of the rows that training used last.
     trace_ : list of TraceRow
-        The steps of training.
     choices_ : dict of str to Choice
         What every "auto" was resolved to, with the reason and the scores of the alternatives.
     repairs_ : dict
-        Numerical repairs: training blocks and experts that needed jitter, and queries whose NPAE system
-        was repaired.
+        Training blocks and experts that needed jitter, and queries whose NPAE system was repaired.
 
     Examples
     --------
@@ -298,15 +292,7 @@ class DistributedGPRegressor(FittedAttributes, CallbackSupport, RegressorMixin, 
 
 
 def load(path: str | os.PathLike[str]) -> DistributedGPRegressor:
-    """Read a model that `DistributedGPRegressor.save` has written; never runs code of the file.
-
-    Parameters
-    ----------
-    path : str or path-like
-
-    Returns
-    -------
-    model : DistributedGPRegressor
+    """Read the model of a file that `DistributedGPRegressor.save` has written; never runs code of the file.
 
     Raises
     ------
