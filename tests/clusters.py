@@ -11,6 +11,7 @@ import dask.dataframe as dd
 import distributed
 import numpy as np
 import pandas as pd
+from threadpoolctl import threadpool_limits
 
 LIMIT = 60
 """Seconds that a wait may take on a busy machine."""
@@ -21,6 +22,7 @@ def in_process_client(n_workers: int = 2) -> Iterator[distributed.Client]:
     """A cluster whose workers are threads of this process: it starts quickly."""
     settings = {"n_workers": n_workers, "threads_per_worker": 1, "dashboard_address": ":0"}
     with (
+        threadpool_limits(1, "blas"),  # workers of one process would compete for its threads
         distributed.LocalCluster(processes=False, **settings) as cluster,
         distributed.Client(cluster, set_as_default=False) as client,
     ):
