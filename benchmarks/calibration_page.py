@@ -10,7 +10,7 @@ import numpy as np
 from scipy.stats import binom, chi2
 
 import common
-from calibration import ALL, BINS, FEW, LEVELS, RULES, ZONES, methods
+from calibration import ALL, BINS, FEW, LEVELS, RULES, ZONES, all_methods
 
 PAGE = common.HERE.parent / "docs" / "calibration.md"
 FIGURE = PAGE.parent / "images" / "calibration.png"
@@ -70,7 +70,7 @@ def _verdicts(prior: dict[Any, Row]) -> list[str]:
         "| aggregation | selection | " + " | ".join(ZONES) + " |",
         "| --- | --- |" + " ---: |" * len(ZONES),
     ]
-    for rule, selection in methods():
+    for rule, selection in all_methods():
         cells = []
         for zone in ZONES:
             row = prior.get((rule, selection, zone, "latent"))
@@ -89,7 +89,7 @@ def _details(prior: dict[Any, Row]) -> list[str]:
             + "".join(f" y {100 * p:g} % |" for p in LEVELS) + " y z² |",
             "| --- | --- |" + " ---: |" * (2 * len(LEVELS) + 2),
         ]  # fmt: skip
-        for rule, selection in methods():
+        for rule, selection in all_methods():
             if (rule, selection, zone, "latent") not in prior:
                 continue
             cells = []

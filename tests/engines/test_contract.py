@@ -111,4 +111,5 @@ def test_held_items_outlive_an_error(engine: Engine) -> None:
 
 
 def test_every_engine_is_tested(client: distributed.Client) -> None:
-    assert {cls.__name__ for cls in Engine.__subclasses__()} == {"ThreadEngine", "DaskEngine"}
+    ours = {cls.__name__ for cls in Engine.__subclasses__() if cls.__module__.startswith("gpexperts.")}
+    assert ours == {"ThreadEngine", "DaskEngine"}

@@ -21,7 +21,7 @@ def main() -> None:
 
         print(f"gpexperts: {MissingExtraError('The command line', 'cli')}", file=sys.stderr)
         raise SystemExit(2) from error
-    from gpexperts.cli.common import exiting_at_once, reporting_errors
+    from gpexperts.cli.common import reporting_errors
 
-    with exiting_at_once(), reporting_errors():
+    with reporting_errors():
         app(prog_name="gpexperts")

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 import traceback
 import warnings
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from typing import Annotated, Any
 
 import typer
@@ -21,7 +20,6 @@ __all__ = [
     "Format",
     "Quiet",
     "Verbose",
-    "exiting_at_once",
     "one_bar",
     "print_json",
     "print_note",
@@ -80,25 +78,6 @@ def reporting_errors() -> Iterator[None]:
             hint = "" if expected else f"unexpected {type(error).__name__} (--debug shows where): "
             print(f"gpexperts: {hint}{_paragraph(error)}", file=sys.stderr)
             raise SystemExit(2) from None
-
-
-@contextmanager
-def exiting_at_once() -> Iterator[None]:
-    """After an error or an interrupt, end the process at once if Arrow may still read standard input.
-
-    Arrow's thread would call Python while the interpreter shuts down, which aborts the process; or the
-    process would wait for input. All cleanup of our own is done by now.
-    """
-    try:
-        yield
-    except SystemExit as end:
-        reading = sys.modules.get("gpexperts.tables.standard_input")
-        if end.code and reading is not None and reading.arrow_may_be_reading():
-            for stream in (sys.stdout, sys.stderr):
-                with suppress(OSError):  # the other end of a pipe may be closed
-                    stream.flush()
-            os._exit(end.code if isinstance(end.code, int) else 1)
-        raise
 
 
 def _print_warning(message: Warning | str, *_: Any, **__: Any) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 from abc import ABC, abstractmethod
 from collections import Counter
@@ -164,22 +163,24 @@ def _too_wide(source: str, what: str) -> TableError:
 
 class _CSV(TableReader):
     def __init__(self, path: str, compression: str | None) -> None:
-        # Opened once: a file that replaces this one is another table.
-        rewinds = path != STANDARD_STREAM and compression is None
+        # No Python in the reader threads of Arrow: files of Arrow's own, decompressed by Arrow.
         raw: Any
         if path == STANDARD_STREAM:
             raw = standard_input()
         else:
-            raw = pa.OSFile(path) if rewinds else pa.input_stream(path, compression=compression)
+            raw = pa.OSFile(path) if compression is None else pa.input_stream(path, compression=compression)
         head = raw.read(HEAD_BYTES)
         super().__init__(path, names_in(head, display_name(path)))
         first_row = head.splitlines(keepends=True)[0]
         self._block = max(_CSV_BLOCK, 8 * len(first_row))  # no row may be longer
         if len(head) == len(first_row) and not head.endswith((b"\n", b"\r")):
-            head, rewinds = head + b"\n", False  # a header alone is a table, too
-        if rewinds:
+            self._stream = pa.BufferReader(head + b"\n")  # a header alone is a table, too
+        elif compression is None:
             raw.seek(0)
-        self._stream = raw if rewinds else pa.PythonFile(_Rewound(head, raw), mode="r")
+            self._stream = raw
+        else:
+            raw.close()
+            self._stream = pa.input_stream(path, compression=compression)
 
     def _options(
         self, columns: list[str], types: Mapping[str, pa.DataType], threads: bool, **more: Any
@@ -202,24 +203,6 @@ class _CSV(TableReader):
         # Text is not parsed: a key "NA" must be copied as it is.
         # Threads would read ahead of the predictions, block after block, into memory.
         return pacsv.open_csv(self._stream, **self._options(columns, types, False))
-
-
-class _Rewound:
-    """A stream whose head was read already, from its beginning."""
-
-    closed = False
-
-    def __init__(self, head: bytes, stream: Any) -> None:
-        self._head, self._stream = io.BytesIO(head), stream
-
-    def read(self, n: int = -1) -> bytes:
-        return self._head.read(n) or bytes(self._stream.read(n))
-
-    def readable(self) -> bool:
-        return True
-
-    def close(self) -> None:
-        self._stream.close()
 
 
 class _Parquet(TableReader):

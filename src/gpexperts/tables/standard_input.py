@@ -1,8 +1,7 @@
-"""Standard input that Ctrl-C interrupts.
+"""Standard input, copied to an unnamed temporary file.
 
-Arrow reads in its own thread while the main thread waits for it, and Python handles signals in the main
-thread only: Ctrl-C would have no effect until more input comes. Python's signal handler therefore writes to
-a pipe, and reading waits for input and for that pipe.
+The reader threads of Arrow must not call Python: a bad row, Ctrl-C or the end of the process while a thread
+waits for input could abort or block the process. An ordinary file is read by Arrow alone.
 """
 
 from __future__ import annotations
@@ -10,57 +9,60 @@ from __future__ import annotations
 import io
 import os
 import select
+import shutil
 import signal
 import sys
+import tempfile
 import threading
+from collections.abc import Iterator
 from typing import Any
 
 from gpexperts.tables.arrow import pa
 
-__all__ = ["arrow_may_be_reading", "standard_input"]
+__all__ = ["standard_input"]
 
-_opened = False
-
-
-def arrow_may_be_reading() -> bool:
-    """Whether a thread of Arrow may be waiting for standard input, which it reads by calling Python."""
-    return _opened
+_PIECE = 1024**2
 
 
 def standard_input() -> Any:
-    """Return a stream of bytes with `read` and `close`."""
-    stream = sys.stdin.buffer
+    """Read standard input to its end and return it as a file of Arrow that can seek."""
+    descriptor, path = tempfile.mkstemp(prefix="gpexperts-")
     try:
-        descriptor = stream.fileno()
-    except io.UnsupportedOperation:  # replaced by an object in memory
-        return stream
-    in_main_thread = threading.current_thread() is threading.main_thread()
-    return _Interruptible(descriptor) if in_main_thread and os.name == "posix" else stream
+        with open(descriptor, "wb") as copy:
+            try:
+                source = sys.stdin.buffer.fileno()
+            except io.UnsupportedOperation:  # replaced by an object in memory
+                shutil.copyfileobj(sys.stdin.buffer, copy)
+            else:
+                copy.writelines(_pieces(source))
+        return pa.OSFile(path)
+    finally:
+        os.unlink(path)  # the open file remains readable
 
 
-class _Interruptible:
-    def __init__(self, descriptor: int) -> None:
-        global _opened
-        _opened = True
-        self._input = descriptor
-        self._signals, write_end = os.pipe()
-        os.set_blocking(write_end, False)
-        signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)
-        pa.enable_signal_handlers(False)  # the handler of Arrow would replace Python's
+def _pieces(source: int) -> Iterator[bytes]:
+    """Read a descriptor to its end; Ctrl-C is never lost.
 
-    def read(self, n: int) -> bytes:
-        """Return n bytes, or fewer at the end."""
-        pieces: list[bytes] = []
-        while n > 0:
-            ready, _, _ = select.select([self._input, self._signals], [], [])
-            if self._signals in ready:
-                raise KeyboardInterrupt
-            piece = os.read(self._input, n)
-            if not piece:
-                break
-            pieces.append(piece)
-            n -= len(piece)
-        return b"".join(pieces)
-
-    def close(self) -> None:
-        pass
+    A signal that arrives just before a blocking read would be noticed only when more input comes. Python's
+    handler therefore writes to a pipe, and reading waits for input and for that pipe.
+    """
+    if os.name != "posix" or threading.current_thread() is not threading.main_thread():
+        while piece := os.read(source, _PIECE):
+            yield piece
+        return
+    signals, write_end = os.pipe()
+    os.set_blocking(write_end, False)
+    before = signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)
+    try:
+        while True:
+            ready, _, _ = select.select([source, signals], [], [])
+            if signals in ready:
+                os.read(signals, _PIECE)
+                continue  # the handler itself runs here, and raises KeyboardInterrupt for SIGINT
+            if not (piece := os.read(source, _PIECE)):
+                return
+            yield piece
+    finally:
+        signal.set_wakeup_fd(before)
+        os.close(signals)
+        os.close(write_end)
