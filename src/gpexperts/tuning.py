@@ -155,7 +155,7 @@ def tune(
 
 def _reason(K: int, by_k: dict[int, float], tuning: Tuning, n: int) -> str:
     others = [k for k in (max(1, K // 2), 2 * K, max(by_k)) if k in by_k and k != K]
-    compared = "; ".join(f"{k} experts {by_k[k]:.4g}" for k in dict.fromkeys(others))
+    compared = "; ".join(f"{k} expert{'s' * (k > 1)} {by_k[k]:.4g}" for k in dict.fromkeys(others))
     corrections = []
     if tuning.disagreement is not None:
         corrections.append(f"disagreement with ν = {tuning.disagreement:g}")

@@ -20,7 +20,7 @@ Route = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
 class Rows(NamedTuple):
-    """Some rows, in ascending order of their numbers unless said otherwise."""
+    """Some rows, in ascending order of their numbers unless stated otherwise."""
 
     number: np.ndarray
     """(k,) of each row in the source."""
