@@ -1,4 +1,4 @@
-"""Rows of a Dask collection: they stay on the workers; only rows that are requested by number are gathered."""
+"""Rows of a Dask collection: they stay on the workers; rows requested by number are gathered."""
 
 from __future__ import annotations
 
