@@ -21,9 +21,9 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from gpexperts import DistributedGPRegressor
+from gpexperts.schema import Column, TableSchema
 from gpexperts.tables.reading import open_table
 from gpexperts.tables.rows import predict_table
-from gpexperts.tables.schema import Column, TableSchema
 from gpexperts.tables.writing import writing
 
 N_COLUMNS = 10
