@@ -51,14 +51,21 @@ class BlockSampler:
         n_blocks : int
         block_size : int
             Rows per block. Where the blocks would take all rows, the regions are the blocks, and every
-            row is used once.
+            row is used once. Where the sample is the source, the nearest rows are those of the region, and
+            no row is used twice.
         """
         n_blocks = max(1, min(n_blocks, -(-self.n // block_size)))
         if n_blocks * block_size >= self.n:
             rows = self._source.take(np.arange(self.n))
             return [self._block(rows, own) for own in regions(rows.X / metric, n_blocks, self.random_state)]
-        divided = regions(self._sample.X / metric, n_blocks, self.random_state)
+        Z = self._sample.X / metric
+        divided = regions(Z, n_blocks, self.random_state)
         centres = [own[self.random_state.randint(len(own))] for own in divided]
+        if len(Z) == self.n:
+            return [
+                self._block(self._sample, _nearest(Z, own, centre, block_size))
+                for own, centre in zip(divided, centres, strict=True)
+            ]
         numbers = np.sort(self._source.nearest(self._sample.X[centres], metric, block_size), axis=1)
         rows = self._source.take(np.unique(numbers))
         return [self._block(rows, np.searchsorted(rows.number, own)) for own in numbers]
@@ -73,6 +80,12 @@ def regions(Z: np.ndarray, n_regions: int, random_state: np.random.RandomState) 
         return [np.arange(len(Z))]
     labels = BalancedPartitioner().partition(Z, n_regions, random_state)
     return np.split(np.argsort(labels, kind="stable"), np.cumsum(np.bincount(labels))[:-1])
+
+
+def _nearest(Z: np.ndarray, own: np.ndarray, centre: int, k: int) -> np.ndarray:
+    """Positions of the k rows of a region that are nearest to its centre, ascending."""
+    distance = ((Z[own] - Z[centre]) ** 2).sum(axis=1)
+    return np.sort(own[np.argpartition(distance, k - 1)[:k]])
 
 
 def _deviations(A: np.ndarray) -> np.ndarray:
