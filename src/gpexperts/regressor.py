@@ -114,6 +114,7 @@ class DistributedGPRegressor(CallbackSupport, RegressorMixin, BaseEstimator):
         training: str = "auto",
         selection: Any = "auto",
         n_selected: int | float | str = "auto",
+        n_neighbors: int | str = "auto",
         aggregation: Any = "npae",
         standardize: bool = True,
         memory_budget: int | str = "auto",
@@ -132,6 +133,7 @@ class DistributedGPRegressor(CallbackSupport, RegressorMixin, BaseEstimator):
         self.training = training
         self.selection = selection
         self.n_selected = n_selected
+        self.n_neighbors = n_neighbors
         self.aggregation = aggregation
         self.standardize = standardize
         self.memory_budget = memory_budget

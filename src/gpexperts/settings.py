@@ -91,7 +91,16 @@ PARAMETERS: dict[str, Parameter] = {
         "auto",
         'int, float or "auto"',
         "Number of selected experts per query, K. A float is the ratio K/M, so that 1 is one expert and 1.0 "
-        'is all. "auto" chooses K and the corrections of the variance by held-out log density.',
+        'is all; 0 uses the own expert alone. "auto" chooses K and the corrections of the variance by '
+        "held-out log density.",
+        str,
+    ),
+    "n_neighbors": Parameter(
+        "auto",
+        'int or "auto"',
+        "Number of training rows, the nearest ones in the metric of the kernel, that form the query's own "
+        "expert; 0 for none. It is used alone (n_selected=0), or as one more expert of NPAE. "
+        '"auto" chooses by held-out log density, and is 0 for other rules and for one expert.',
         str,
     ),
     "aggregation": Parameter(
@@ -198,6 +207,7 @@ class Settings:
         _one_of(values, "training", ("auto", "full"))
         _one_of(values, "calibrate", METHODS)
         _check_n_restarts(values["n_restarts"])
+        _check_neighbors(values)
         partition = values["partition"]
         return cls(
             values=values,
@@ -256,7 +266,7 @@ def number_selected(n_selected: Any, n_experts: int, *, given: int | None) -> in
     if not is_number(n_selected):
         raise TypeError(f"n_selected must be 'auto', an int or a float, got {n_selected!r}.")
     if isinstance(n_selected, Integral):
-        K = positive_int(n_selected, "n_selected")
+        K = 0 if n_selected == 0 else positive_int(n_selected, "n_selected")
         if given is not None and given < K:
             raise ValueError(
                 f"n_selected={K} is more than the {given} experts. "
@@ -283,6 +293,31 @@ def _check_n_restarts(value: Any) -> None:
         raise TypeError(f"n_restarts must be an int, got {value!r}.")
     if value < 0:
         raise ValueError(f"n_restarts must be at least 0, got {value}.")
+
+
+def _check_neighbors(values: Mapping[str, Any]) -> None:
+    """Check the own expert: alone, or beside the experts of NPAE."""
+    m, K = values["n_neighbors"], values["n_selected"]
+    if not is_auto(m):
+        if isinstance(m, bool) or not isinstance(m, Integral):
+            raise TypeError(f"n_neighbors must be 'auto' or an int of at least 0, got {m!r}.")
+        if m < 0:
+            raise ValueError(f"n_neighbors must be at least 0, got {m}.")
+    without_experts = isinstance(K, Integral) and not isinstance(K, bool) and K == 0
+    if without_experts and not is_auto(m) and m == 0:
+        raise ValueError("n_neighbors=0 and n_selected=0 leave nothing to predict with; set one of them.")
+    aggregator = member(values["aggregation"], AGGREGATORS, Aggregator, "aggregation")
+    if aggregator.needs_communication and (without_experts or not (is_auto(m) or m == 0)):
+        raise ValueError(
+            f"aggregation={values['aggregation']!r} needs its fixed experts: use n_neighbors=0 and "
+            "n_selected of at least 1."
+        )
+    if not (aggregator.needs_covariance or without_experts or is_auto(m) or m == 0):
+        raise ValueError(
+            f"n_neighbors={m} with aggregation={values['aggregation']!r}: the own expert shares rows with "
+            "the other experts, which this rule takes as independent. Use n_selected=0 (the own expert alone), "
+            "n_neighbors=0, or aggregation='npae'."
+        )
 
 
 def _partitioner(partition: Any) -> Partitioner:

@@ -120,8 +120,16 @@ def build_store(
     """
     engine, shared = assigned.engine, assigned.shared
     if not assigned.on_cluster:
-        X, y = (np.concatenate([getattr(part.rows, name) for part in assigned.parts]) for name in "Xy")
-        local = LocalExperts(X, y, assigned.offsets, covariance, shared=shared, factor_budget=factor_budget)
+        numbers, X, y = map(np.concatenate, zip(*(part.rows for part in assigned.parts), strict=True))
+        local = LocalExperts(
+            X,
+            y,
+            assigned.offsets,
+            covariance,
+            numbers=numbers,
+            shared=shared,
+            factor_budget=factor_budget,
+        )
         return _placed(engine, local, memory_budget) if isinstance(engine, DaskEngine) else local
     assert isinstance(engine, DaskEngine)
     firsts = assigned.firsts

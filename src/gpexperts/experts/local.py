@@ -22,12 +22,14 @@ import numpy as np
 
 from gpexperts.engines.base import Engine
 from gpexperts.engines.threads import blas_threads
-from gpexperts.experts.gather import evaluate, moments_of
+from gpexperts.experts.gather import evaluate, evaluate_own, moments_of
 from gpexperts.experts.moments import ExpertMoments, ExpertPrediction, Request
+from gpexperts.experts.own import Neighbourhood
 from gpexperts.experts.store import ExpertStore, Sample, Shared
 from gpexperts.kernels.base import Covariance
 from gpexperts.linalg.cholesky import InverseFactor, factorise
 from gpexperts.linalg.leave_one_out import LeaveOneOut
+from gpexperts.rows.neighbours import RowIndex
 
 __all__ = ["LocalExperts"]
 
@@ -64,6 +66,8 @@ class LocalExperts(ExpertStore):
     offsets : ndarray of shape (M + 1,)
         Expert i owns rows ``offsets[i]:offsets[i + 1]``.
     covariance : Covariance
+    numbers : ndarray of int, shape (n,), optional
+        Number of each row in the training data.
     shared : tuple of ndarray or None
         GRBCM's communication set (X_c, y_c).
     factor_budget : int
@@ -79,12 +83,14 @@ class LocalExperts(ExpertStore):
         offsets: np.ndarray,
         covariance: Covariance,
         *,
+        numbers: np.ndarray | None = None,
         shared: Shared | None = None,
         factor_budget: int,
         first: int = 0,
     ) -> None:
         self.X, self.y, self.offsets = X, y, offsets
         self.n_features, self.n_outputs = X.shape[1], y.shape[1]
+        self.numbers = np.arange(len(X)) if numbers is None else numbers
         self.first = first
         self.covariance = covariance
         self.shared = shared
@@ -94,12 +100,13 @@ class LocalExperts(ExpertStore):
     def _forget(self) -> None:
         self._kept: OrderedDict[int, Trained] = OrderedDict()
         self._kept_bytes = 0
+        self._index: RowIndex | None = None
         self._lock = threading.Lock()
         self.jitter: dict[int, float] = {}
 
     def __getstate__(self) -> dict[str, Any]:
         state = self.__dict__.copy()
-        for name in ("_kept", "_kept_bytes", "_lock"):
+        for name in ("_kept", "_kept_bytes", "_index", "_lock"):
             del state[name]
         return state
 
@@ -147,18 +154,38 @@ class LocalExperts(ExpertStore):
             self.y[kept],
             np.concatenate([[0], np.cumsum(kept)])[self.offsets],
             self.covariance,
+            numbers=self.numbers[kept],
             shared=self.shared,
             factor_budget=self.factor_budget,
             first=self.first,
         )
 
+    def neighbourhood(self, X: np.ndarray, m: int, engine: Engine) -> Neighbourhood:
+        """Return the m training rows nearest to each query X (n, d), in the metric of the kernel."""
+        with self._lock:
+            if self._index is None:
+                metric = self.covariance.metric(np.ones(self.n_features))
+                self._index = RowIndex(self.X, metric, self.numbers)
+            index = self._index
+        m = min(m, len(self.X))
+        positions, sq = index.nearest(X, min(m + 1, len(self.X)), engine)
+        rim = sq[:, m] if sq.shape[1] > m else np.full(len(X), np.inf)
+        positions = positions[:, :m]
+        return Neighbourhood(
+            self.X[positions], self.y[positions], sq[:, :m], rim, positions, self.numbers[positions]
+        )
+
     def gather(self, X: np.ndarray, index: np.ndarray, request: Request, engine: Engine) -> ExpertMoments:
         evaluated = evaluate(self, X, index, request, engine)
+        own = None
+        if request.n_neighbors:
+            near = self.neighbourhood(X, request.n_neighbors, engine)
+            own = evaluate_own(self.covariance, near, X, index, self.offsets, request, engine)
         communication = None
         if request.communication:
             (communication,) = engine.map(lambda i: self.predict(i, X), [self.n_experts])
         return moments_of(
-            self.covariance, X, index, self.n_outputs, [evaluated], communication, request, engine
+            self.covariance, X, index, self.n_outputs, [evaluated], communication, own, request, engine
         )
 
     def trained(self, i: int) -> Trained:

@@ -10,6 +10,7 @@ import numpy as np
 
 from gpexperts.engines.base import Engine
 from gpexperts.experts.moments import ExpertMoments, Request
+from gpexperts.experts.own import Neighbourhood
 from gpexperts.kernels.base import Covariance
 
 __all__ = ["ExpertStore", "Sample", "Shared"]
@@ -85,6 +86,10 @@ class ExpertStore(ABC):
         positions : ndarray of int
             Ascending; every expert must keep at least one row.
         """
+
+    @abstractmethod
+    def neighbourhood(self, X: np.ndarray, m: int, engine: Engine) -> Neighbourhood:
+        """Return the m training rows nearest to each query X (n, d), in the metric of the kernel."""
 
     @abstractmethod
     def gather(self, X: np.ndarray, index: np.ndarray, request: Request, engine: Engine) -> ExpertMoments:

@@ -42,6 +42,13 @@ class RawInputs(Covariance):
     def gram_with_gradient(self, X: np.ndarray) -> tuple[np.ndarray, SignalGradient]:
         return self._raw.gram_with_gradient(self.x_scale.restore(X))
 
+    @property
+    def scale(self) -> float:
+        return self._raw.scale
+
+    def fill_grams(self, A: np.ndarray, points: np.ndarray) -> None:
+        self._raw.fill_grams(A, self.x_scale.restore(points))
+
     def prior_variance(self, X: np.ndarray) -> np.ndarray:
         return self._raw.prior_variance(self.x_scale.restore(X))
 
@@ -79,7 +86,7 @@ def candidate_covariances(
 def kernel_in_user_units(covariance: Covariance, x_scale: Standardizer, y_scale: Standardizer) -> Kernel:
     """Return the kernel with lengths in the units of X and, for one output, variances in those of y².
 
-    A kernel object of the user is in these units already. Passed as `kernel`, the result gives the same model.
+    A kernel object of the user is in these units already. Passed as `kernel`, it gives the same model again.
     """
     if not isinstance(covariance, StationaryCovariance):
         return covariance.kernel

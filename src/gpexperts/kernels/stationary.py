@@ -22,6 +22,8 @@ _CACHED = 65_536
 _BAND, _WHOLE = 128, 512
 """Rows per band of a symmetric matrix, and the largest matrix that is not cut into bands: with many small
 bands, threads wait for each other longer than the bands take."""
+_STRIPE = 64
+"""Rows of small matrices whose upper triangles are computed together."""
 _SMALL = 1e-6
 """Squared distances below this share of the squared norms have lost six digits or more to cancellation."""
 
@@ -74,6 +76,24 @@ class StationaryCovariance(Covariance):
                 _refine(sq, X[rows], Z)
             K[rows] = self._profile.correlation(sq, self._alpha)
         return self._scaled(K)
+
+    @property
+    def scale(self) -> float:
+        return self.signal_variance
+
+    def fill_grams(self, A: np.ndarray, points: np.ndarray) -> None:
+        n = points.shape[1]
+        # Relative to the centre: differences of near points keep their digits.
+        Z = (points - points[:, -1:]) / self._shape.length_scale
+        small = _SMALL * 2.0 * np.einsum("bnd,bnd->bn", Z, Z).max(axis=1)[:, None, None]
+        for start in range(0, n, _STRIPE):
+            stop = min(start + _STRIPE, n)
+            sq = _squared_distances(Z[:, start:stop], Z[:, start:], self._profile.far)
+            np.einsum("bii->bi", sq[:, :, : stop - start])[...] = 0.0
+            if self._profile.has_cusp:
+                b, i, j = np.nonzero((sq <= small) & (sq > 0.0))
+                sq[b, i, j] = ((Z[b, start + i] - Z[b, start + j]) ** 2).sum(axis=1)
+            A[:, start:stop, start:n] = self._profile.correlation(sq, self._alpha)
 
     def gram(self, X: np.ndarray) -> np.ndarray:
         if len(X) <= _WHOLE:
@@ -179,15 +199,15 @@ class _Band(NamedTuple):
 
 
 def _squared_distances(X: np.ndarray, Z: np.ndarray, far: float) -> np.ndarray:
-    """|x − z|² for all pairs, (len(X), len(Z)), as one matrix product; never negative, and at most `far`."""
+    """|x − z|² for all pairs, (…, n, m), as one matrix product; never negative, and at most `far`."""
     # (−2x, |x|², 1) · (z, 1, |z|²): two passes over the result fewer than adding the norms afterwards.
-    d = X.shape[1]
-    left, right = np.ones((len(X), d + 2)), np.ones((len(Z), d + 2))
-    np.multiply(X, -2.0, out=left[:, :d])
-    left[:, d] = np.einsum("ij,ij->i", X, X)
-    right[:, :d] = Z
-    right[:, d + 1] = np.einsum("ij,ij->i", Z, Z)
-    sq = left @ right.T
+    d = X.shape[-1]
+    left, right = np.ones((*X.shape[:-1], d + 2)), np.ones((*Z.shape[:-1], d + 2))
+    np.multiply(X, -2.0, out=left[..., :d])
+    left[..., d] = np.einsum("...ij,...ij->...i", X, X)
+    right[..., :d] = Z
+    right[..., d + 1] = np.einsum("...ij,...ij->...i", Z, Z)
+    sq = np.matmul(left, np.swapaxes(right, -1, -2))
     return np.clip(sq, 0.0, far, out=sq)
 
 
