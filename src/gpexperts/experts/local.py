@@ -160,15 +160,18 @@ class LocalExperts(ExpertStore):
             first=self.first,
         )
 
-    def neighbourhood(self, X: np.ndarray, m: int, engine: Engine) -> Neighbourhood:
-        """Return the m training rows nearest to each query X (n, d), in the metric of the kernel."""
+    def nearest(self, X: np.ndarray, m: int, engine: Engine) -> tuple[np.ndarray, np.ndarray]:
+        """Return positions and squared distances (n, m) of the rows nearest to each query X (n, d)."""
         with self._lock:
             if self._index is None:
                 metric = self.covariance.metric(np.ones(self.n_features))
                 self._index = RowIndex(self.X, metric, self.numbers)
             index = self._index
+        return index.nearest(X, m, engine)
+
+    def neighbourhood(self, X: np.ndarray, m: int, engine: Engine) -> Neighbourhood:
         m = min(m, len(self.X))
-        positions, sq = index.nearest(X, min(m + 1, len(self.X)), engine)
+        positions, sq = self.nearest(X, min(m + 1, len(self.X)), engine)
         rim = sq[:, m] if sq.shape[1] > m else np.full(len(X), np.inf)
         positions = positions[:, :m]
         return Neighbourhood(
