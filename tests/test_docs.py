@@ -1,8 +1,9 @@
-"""Every Python block of the documentation runs, and the extension page keeps its promise of brevity."""
+"""The documentation: its code runs, its files exist, its words are plain, its layers are those checked."""
 
 from __future__ import annotations
 
 import re
+import tomllib
 import warnings
 from pathlib import Path
 
@@ -10,6 +11,16 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [page for page in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))) if page.is_file()]
+PROSE = [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", ROOT / "benchmarks" / "README.md"]
+FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\((?!https?:)([^)#]+)")
+TEST_FILE = re.compile(r"`(tests/[\w/]+\.py|(?:\w+/)*test_\w+\.py)`")
+NOT_PLAIN = re.compile(
+    r"\b(asks?|asked|says?|said|speaks?|tells?|told|whom|nobody|everybody|honest|teach(es)?|surprises?|widens?"
+    r"|contradicts?|brought|knows?)\b",
+    re.IGNORECASE,
+)
+"""Words for people. Experts are models: they are selected, evaluated and weighted, and they predict."""
 BLOCK = re.compile(r"^(?P<skip><!-- no-run -->\s*\n)?```python\n(?P<code>.*?)^```", re.MULTILINE | re.DOTALL)
 
 
@@ -40,3 +51,41 @@ def test_each_extension_takes_fewer_than_thirty_lines() -> None:
     code = [code for _, code in blocks(ROOT / "docs" / "extending.md") if "class " in code]
     assert len(code) == 3
     assert all(len(block.strip().splitlines()) < 30 for block in code)
+
+
+@pytest.mark.parametrize("page", PROSE, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_the_files_that_a_page_names_exist(page: Path) -> None:
+    text = FENCED.sub("", page.read_text(encoding="utf-8"))
+    missing = [link for link in LINK.findall(text) if not (page.parent / link).exists()]
+    tests = {path.relative_to(ROOT).as_posix() for path in (ROOT / "tests").rglob("*.py")}
+    missing += [
+        name for name in TEST_FILE.findall(text) if not any(f"/{t}".endswith(f"/{name}") for t in tests)
+    ]
+    assert missing == []
+
+
+@pytest.mark.parametrize("page", PROSE, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_the_words_of_a_page_are_plain(page: Path) -> None:
+    text = re.sub(r"`[^`]*`", "", FENCED.sub("", page.read_text(encoding="utf-8")))
+    assert [match[0] for match in NOT_PLAIN.finditer(text)] == []
+
+
+def test_the_architecture_page_has_the_layers_that_are_checked() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    table = page.partition("| layer | content |\n| --- | --- |\n")[2].partition("\n\n")[0]
+    listed = [re.findall(r"`(\w+)`", row.split("|")[1]) for row in table.splitlines()]
+    (contract,) = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    assert listed == [layer.split(" | ") for layer in contract["layers"]]
+
+
+def test_the_architecture_page_names_modules_that_exist() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    named = {
+        name
+        for name in re.findall(r"`([a-z_/]+(?:\.py|/))`", page)
+        if not name.startswith(("tests/", "src/"))
+    }
+    assert len(named) > 20
+    assert [
+        name for name in sorted(named - {"__init__.py"}) if not (ROOT / "src/gpexperts" / name).exists()
+    ] == []

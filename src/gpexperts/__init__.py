@@ -3,12 +3,12 @@
     fit       X, y ─► rows ─► training ─► partition ─► experts ─► model
     predict   query ─► selection ─► experts ─► aggregation ─► calibration ─► mean, std
 
-Each stage is a folder. `rows` says where training rows come from, `training` finds the hyperparameters,
+Each stage is a folder. `rows` are the sources of training rows, `training` finds the hyperparameters,
 `partition` divides the rows among `experts`, local GPs that share the hyperparameters; `selection` chooses
-experts for every query and `aggregation` combines their predictions; `engines` says where the work runs.
+experts for every query, `aggregation` combines their predictions, and `engines` run the work.
 `regressor` is the estimator, `pipeline` the fit, `predictor` the prediction. Around them, `io` stores models,
 `tables` reads files, `plot` and `report` show models, `paper` holds the experiments, and `cli` is the command
-line. docs/architecture.md tells more.
+line. See docs/architecture.md.
 """
 
 from gpexperts.choices import Choice

@@ -103,7 +103,7 @@ def length_scales(model: Any) -> np.ndarray:
     """Return one length scale per input, in the units of the input, shape (d,)."""
     check_is_fitted(model)
     fitted = model.model_
-    return np.asarray(fitted.covariance.metric(np.ones(fitted.n_features)) * fitted.x_scale.scale)
+    return np.asarray(fitted.covariance.metric(np.ones(fitted.experts.n_features)) * fitted.x_scale.scale)
 
 
 def noise_std(model: Any) -> float:
@@ -162,7 +162,7 @@ def expert_positions(model: Any) -> np.ndarray:
     """
     check_is_fitted(model)
     fitted = model.model_
-    Z = fitted.centroids / fitted.covariance.metric(np.ones(fitted.n_features))
+    Z = fitted.centroids / fitted.covariance.metric(np.ones(fitted.experts.n_features))
     centre, axes = principal_axes(Z)
     return np.asarray((Z - centre) @ axes)
 

@@ -55,11 +55,11 @@ def predict_lazily(
         X_b = engine.task(f"queries {b}", _queries, b, block, formula)
         index = engine.task(f"selected experts of queries {b}", _selected, X_b, formula)
         gathered = experts.graph(X_b, index, everything, predictor.formula.request)
-        answer = engine.task(f"predictions {b}", _predicted, gathered, formula, latent, topic)
+        predicted = engine.task(f"predictions {b}", _predicted, gathered, formula, latent, topic)
         n = queries.lengths[b] if queries.lengths is not None else np.nan
         shape = (n,) if model.one_output else (n, model.n_outputs)
         for k in (0, 1):
-            value = engine.task(f"predictions {b}", _value, answer, k, model.one_output, formula)
+            value = engine.task(f"predictions {b}", _value, predicted, k, model.one_output, formula)
             arrays[k].append(da.from_delayed(value, shape=shape, dtype=float))
     mean, std = map(da.concatenate, arrays)
     return (mean, std) if return_std else mean
@@ -69,13 +69,13 @@ def _subscribed(predictor: Predictor, client: Any) -> str:
     """Return the topic on which workers report repairs and jitter to the predictor."""
     topic = f"gpexperts-{uuid.uuid4().hex}"
 
-    def heard(event: Any) -> None:
+    def receive(event: Any) -> None:
         _, report = event
         predictor.count_repairs(int(report["repaired"]))
         predictor.model.experts.jitter.update({int(i): float(j) for i, j in report["jitter"]})
         predictor.report_jitter()
 
-    client.subscribe_topic(topic, heard)
+    client.subscribe_topic(topic, receive)
     return topic
 
 
@@ -119,5 +119,7 @@ def _predicted(
     return formula.restored(prediction.mean, formula.variance(prediction, latent))
 
 
-def _value(answer: tuple[np.ndarray, np.ndarray], k: int, one_output: bool, formula: Formula) -> np.ndarray:
-    return answer[k][:, 0] if one_output else answer[k]
+def _value(
+    predicted: tuple[np.ndarray, np.ndarray], k: int, one_output: bool, formula: Formula
+) -> np.ndarray:
+    return predicted[k][:, 0] if one_output else predicted[k]

@@ -170,7 +170,7 @@ class Scores(NamedTuple):
     seconds_per_query: float | None
 
     def as_dict(self) -> dict[str, Any]:
-        """Return plain values, as JSON knows them."""
+        """Return plain values, as JSON has them."""
         return {**self._asdict(), "coverage": {f"{level:g}": share for level, share in self.coverage.items()}}
 
 

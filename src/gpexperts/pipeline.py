@@ -124,9 +124,10 @@ def fit_model(rows: RowSource, settings: Settings, *, one_output: bool) -> Fitte
     )
     if trained.choice is not None:
         choices["kernel"] = trained.choice
-    how = f"{assigned.sizes.min()} to {assigned.sizes.max()} of the {rows.n} rows each"
-    choices["n_experts"] = Choice(len(assigned.sizes), how)
-    reporters().message(1, f"experts: {choices['n_experts']}")
+    how = Choice(len(assigned.sizes), f"{rows.n} rows, at most {assigned.sizes.max()} for each expert")
+    reporters().message(1, f"experts: {how}")
+    if is_auto(settings["n_experts"]) and is_auto(settings["expert_size"]) and plan.labels is None:
+        choices["n_experts"] = how
     return FittedModel(
         x_scale=units.x,
         y_scale=units.y,

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import distributed
 import numpy as np
 import pytest
-
 from gpexperts.cluster import neighbourhoods
 from gpexperts.cluster.neighbourhoods import Neighbourhoods
+
 from gpexperts.engines.dask import DaskEngine
 from gpexperts.scaling import Standardizer
 from gpexperts.training.blocks import sample_blocks

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+from gpexperts.cluster.shuffle import BUNDLE_BYTES, GROUPS_PER_BUNDLE, bundles
 from hypothesis import given
 from hypothesis import strategies as st
-
-from gpexperts.cluster.shuffle import BUNDLE_BYTES, GROUPS_PER_BUNDLE, bundles
 
 
 @given(st.integers(1, 2000), st.integers(1, 5000), st.integers(0, 2 * BUNDLE_BYTES))

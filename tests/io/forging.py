@@ -1,8 +1,8 @@
-"""Files that were made to do harm: a model file taken apart, changed, and given a checksum that is right."""
+"""Forged model files: a model is taken apart and changed, and gets the right checksum."""
 
 from __future__ import annotations
 
-import io
+import hashlib
 import json
 import random
 import struct
@@ -15,6 +15,7 @@ import numpy as np
 
 from gpexperts.io import container
 
+CHECKSUM_AT = 8 + len('{"__metadata__":{"gpexperts":"')
 Parts = tuple[dict[str, Any], dict[str, np.ndarray]]
 
 
@@ -35,12 +36,11 @@ def put_together(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> bytes
 
 def with_checksum(content: bytes) -> bytes:
     """Return a file whose checksum is right, whatever its content."""
-    digest = container._digest(io.BytesIO(content)).encode()
-    at = container._CHECKSUM_AT
-    return content[:at] + digest + content[at + 64 :]
+    start, end = content[:CHECKSUM_AT], content[CHECKSUM_AT + 64 :]
+    return start + hashlib.sha256(start + b"0" * 64 + end).hexdigest().encode() + end
 
 
-def raw_file(meta: str, tensors: dict[str, Any] | None = None, data: bytes = b"\0" * 16) -> bytes:
+def raw_file(meta: str, tensors: dict[str, Any] | None = None, data: bytes = b"") -> bytes:
     """Return a file with any text as its header and any description of its arrays."""
     header = {"__metadata__": {"gpexperts": "0" * 64 + " " + meta}, **(tensors or {})}
     text = json.dumps(header, separators=(",", ":")).encode()
@@ -64,24 +64,21 @@ def at(tree: Any, path: tuple[Any, ...]) -> Any:
 
 JUNK: list[Any] = [
     None, True, False, 0, 1, -1, 2, 7, 10**6, 2**63, -(10**30), 10**400, 0.0, 0.5, -1.5, 1e-300, 1e308,
-    "", "x", "auto", "knn", "npae", "grbcm", "hamming", "../../etc/passwd", "MT19937", "\0", "é" * 300,
+    "", "x", "auto", "knn", "dnn", "npae", "grbcm", "hamming", "../../etc/passwd", "MT19937", "\0", "é" * 300,
     [], {}, [[]], [1, 2], {"is": "tuple", "items": []}, {"is": "dict", "items": []},
-    {"is": "dict", "items": [[1, 2]]},
-    {"is": "number", "dtype": None, "value": "nan"}, {"is": "number", "dtype": None, "value": "inf"},
-    {"is": "number", "dtype": "float64", "value": "nan"}, {"is": "number", "dtype": "int8", "value": "300"},
-    {"is": "number", "dtype": "bool", "value": "True"}, {"is": "number", "dtype": "uint64", "value": "3"},
-    {"is": "object", "class": "KNNSelector", "state": {}}, {"is": "object", "class": "Experts", "state": {}},
-    {"is": "object", "class": "NPAE", "state": {"nugget": 0.5, "widen": 3}},
-    {"is": "object", "class": "DNNSelector", "state": {"hidden_units": 10**9}},
-    {"is": "kernel", "class": "RBF", "params": {"length_scale": -1.0}},
-    {"is": "kernel", "class": "WhiteKernel", "params": {}},
-    {"is": "kernel", "class": "PairwiseKernel", "params": {"metric": "precomputed"}},
-    {"is": "covariance", "kernel": {"is": "kernel", "class": "DotProduct", "params": {"sigma_0": 0.0}}},
-    {"is": "class", "class": "NPAE"}, {"is": "strings", "shape": [1], "items": ["a"], "object": True},
-    {"is": "sklearn", "class": "MLPClassifier", "params": {}, "fitted": {}},
-    {"is": "record", "class": "Rule", "fields": {"n_selected": 3}},
+    {"is": "dict", "items": [[1, 2]]}, {"is": "float", "value": "nan"}, {"is": "float", "value": "inf"},
+    {"is": "KNNSelector", "params": {"metric": "hamming"}}, {"is": "LocalExperts", "params": {}},
+    {"is": "NPAE", "params": {"nugget": 0.5, "disagreement": 3}},
+    {"is": "DNNSelector", "params": {"hidden_units": 10**9}},
+    {"is": "GGMSelector", "params": {"max_iter": 10**9}},
+    {"is": "RBF", "params": {"length_scale": -1.0}}, {"is": "WhiteKernel", "params": {}},
+    {"is": "PairwiseKernel", "params": {"metric": "precomputed", "pairwise_kernels_kwargs": None}},
+    {"is": "DotProduct", "params": {"sigma_0": 0.0}},
+    {"is": "Sum", "params": {"k1": {"is": "RBF", "params": {}}, "k2": 3}},
+    {"is": "MLPClassifier", "params": {}}, {"is": "RandomState", "state": [1, 2, 3, 4, 5]},
+    {"precision": 1, "importance": 2}, {"classes": [0, 1], "network": None}, {"X": [], "labels": []},
 ]  # fmt: skip
-"""What may stand where something else is expected."""
+"""Values in place of others."""
 
 
 def forged(originals: list[Parts], seed: int) -> bytes:
@@ -91,15 +88,15 @@ def forged(originals: list[Parts], seed: int) -> bytes:
     header, arrays = deepcopy(header), dict(arrays)
     for _ in range(rng.randint(1, 4)):
         if rng.random() < 0.5:
-            _change_tree(rng, header)
+            _change_tree(rng, header, sorted(arrays))
         else:
-            with np.errstate(all="ignore"):  # of numbers that another type cannot hold
+            with np.errstate(all="ignore"):  # numbers that another type cannot hold
                 _change_array(rng, arrays)
     return put_together(header, arrays)
 
 
-def _change_tree(rng: random.Random, header: dict[str, Any]) -> None:
-    # Half of the changes near the root, where most of what a prediction needs is; the trace is long.
+def _change_tree(rng: random.Random, header: dict[str, Any], names: list[str]) -> None:
+    # Half of the changes near the root, where most of what a prediction needs is.
     paths = places(header)
     if not paths:
         return  # earlier changes have left nothing
@@ -115,7 +112,7 @@ def _change_tree(rng: random.Random, header: dict[str, Any]) -> None:
     elif how == "another":
         holder[key] = deepcopy(at(header, rng.choice(paths)))
     else:
-        holder[key] = {"is": "array", "name": f"a{rng.randint(0, 30)}", "fortran": rng.random() < 0.5}
+        holder[key] = {"is": "array", "name": rng.choice(names), "fortran": rng.random() < 0.5}
 
 
 def _change_array(rng: random.Random, arrays: dict[str, np.ndarray]) -> None:

@@ -1,4 +1,4 @@
-"""Saving and loading: the same predictions bit for bit, and no way for a file to do harm."""
+"""Saving and loading give the same predictions bit for bit; damaged and foreign files are refused."""
 
 from __future__ import annotations
 
@@ -8,19 +8,29 @@ import pickle
 import struct
 import time
 import tracemalloc
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
+import distributed
 import joblib
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sklearn.ensemble import RandomForestClassifier
-from sklearn.gaussian_process.kernels import RBF, DotProduct, RationalQuadratic, WhiteKernel
+from sklearn.gaussian_process.kernels import (
+    RBF,
+    DotProduct,
+    PairwiseKernel,
+    RationalQuadratic,
+    WhiteKernel,
+)
 from sklearn.neural_network import MLPClassifier
 
 import gpexperts
 from gpexperts import DistributedGPRegressor
+from gpexperts.aggregation import AGGREGATORS
 from gpexperts.exceptions import (
     CorruptModelError,
     ModelFileError,
@@ -28,8 +38,14 @@ from gpexperts.exceptions import (
     NotAModelFileError,
     UnsavableModelError,
 )
+from gpexperts.experts.dask import DaskExperts
+from gpexperts.experts.local import LocalExperts
 from gpexperts.io import container
-from gpexperts.selection import ClassifierSelector, GGMSelector, KNNSelector
+from gpexperts.prepare import experts_view
+from gpexperts.schema import Column, TableSchema
+from gpexperts.selection import SELECTORS, ClassifierSelector, GGMSelector, KNNSelector
+
+from .forging import with_checksum
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-2, 2, size=(160, 3))
@@ -37,24 +53,32 @@ Y = np.sin(2 * X[:, 0]) + 0.3 * X[:, 1] + 0.05 * RNG.standard_normal(160)
 QUERIES = RNG.uniform(-3, 3, size=(40, 3))
 
 SETTINGS = {
-    "defaults": {},
+    **{f"selection {name}": {"selection": name} for name in SELECTORS},
+    **{f"aggregation {name}": {"aggregation": name, "selection": "knn"} for name in AGGREGATORS},
+    "trained": {"kernel": "auto", "optimizer": "lbfgs"},
     "one expert": {"n_experts": 1},
     "knn, hamming": {"selection": KNNSelector(metric="hamming")},
-    "dnn": {"selection": "dnn", "aggregation": "rbcm"},
+    "knn, an infinite power": {"selection": KNNSelector(metric="minkowski", p=np.inf)},
     "a classifier": {"selection": MLPClassifier(max_iter=30, random_state=0), "aggregation": "rbcm"},
-    "ggm": {"selection": GGMSelector(inputs=X[:50]), "aggregation": "gpoe"},
-    "all, grbcm": {"selection": "all", "aggregation": "grbcm"},
+    "ggm at given inputs": {"selection": GGMSelector(inputs=X[:50]), "aggregation": "gpoe"},
     "a kernel of sums": {"kernel": 1.0 * RationalQuadratic() + DotProduct() + WhiteKernel(0.1)},
-    "an isotropic kernel without noise": {"kernel": RBF(1.0), "optimizer": None},
+    "a pairwise kernel": {
+        "kernel": PairwiseKernel(metric="poly", pairwise_kernels_kwargs={"degree": 2}) + WhiteKernel(0.1),
+    },
+    "kernels with length scales": {"kernel": RBF([1.0, 2.0, 3.0]) + WhiteKernel(0.1)},
+    "an isotropic kernel without noise": {"kernel": RBF(1.0)},
+    "a fixed kernel": {"kernel": RBF(1.0, "fixed") + WhiteKernel(0.1, "fixed")},
     "given labels": {"n_experts": "auto", "partition": np.arange(160) % 3},
     "not standardised, a RandomState": {"standardize": False, "random_state": np.random.RandomState(3)},
-    "calibrated": {"calibrate": "scale"},
+    "scale": {"calibrate": "scale"},
+    "conformal": {"calibrate": "conformal"},
     "kmeans, two threads": {"partition": "kmeans", "n_jobs": 2, "n_selected": 0.5},
 }
 
 
 def fitted(**settings: object) -> DistributedGPRegressor:
-    return DistributedGPRegressor(**{"n_experts": 4, "random_state": 0, **settings}).fit(X, Y)
+    given = {"n_experts": 4, "random_state": 0, "kernel": "rbf", "optimizer": None, **settings}
+    return DistributedGPRegressor(**given).fit(X, Y)
 
 
 @pytest.fixture(scope="module")
@@ -80,12 +104,14 @@ def assert_same_predictions(a: DistributedGPRegressor, b: DistributedGPRegressor
     np.testing.assert_array_equal(a.predict(QUERIES[:1]), b.predict(QUERIES[:1]))
     np.testing.assert_array_equal(a.select(QUERIES), b.select(QUERIES))
     np.testing.assert_array_equal(a.explain(QUERIES).weight, b.explain(QUERIES).weight)
+    assert a.interval_width(0.8) == b.interval_width(0.8)
 
 
-# ------------------------------------------------------------------------------------- the way back
+# ------------------------------------------------------------------------------------ round trips
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.filterwarnings("ignore::gpexperts.exceptions.GpexpertsWarning")
 @pytest.mark.parametrize("name", SETTINGS)
 def test_predictions_are_the_same_bits(name: str, tmp_path: Path) -> None:
     model = fitted(**SETTINGS[name])
@@ -95,21 +121,39 @@ def test_predictions_are_the_same_bits(name: str, tmp_path: Path) -> None:
     assert_same_predictions(model, before)
     model.save(tmp_path / "after.gpx", include_factors=True)
     assert_same_predictions(model, gpexperts.load(tmp_path / "after.gpx"))
-    assert vars(before).keys() == vars(model).keys()  # no fitted attribute is lost
-    assert repr(before.kernel_) == repr(model.kernel_)
+    assert vars(before).keys() == vars(model).keys()
+    for parameter, value in model.get_params(deep=False).items():
+        restored = getattr(before, parameter)
+        if isinstance(value, np.random.RandomState):
+            value, restored = value.get_state()[1], restored.get_state()[1]
+        assert repr(restored) == repr(value), parameter
+    assert_same_fitted_attributes(model, before)
 
 
-def test_a_factor_does_not_depend_on_the_batch_that_asked_for_it_first(model: DistributedGPRegressor) -> None:
-    """One query asks one expert with all BLAS threads, many queries ask many with one thread each."""
-    one = fitted(n_selected=1)
-    many = fitted(n_selected=1)
-    for query in QUERIES:
-        one.predict(query[None], return_std=True)
-    many.predict(QUERIES, return_std=True)
-    for a, b in zip(
-        one.predict(QUERIES, return_std=True), many.predict(QUERIES, return_std=True), strict=True
-    ):
-        np.testing.assert_array_equal(a, b)
+def assert_same_fitted_attributes(a: DistributedGPRegressor, b: DistributedGPRegressor) -> None:
+    assert repr(a.kernel_) == repr(b.kernel_)
+    assert a.choices_ == b.choices_
+    for mine, its in zip(a.trace_, b.trace_, strict=True):
+        np.testing.assert_array_equal([*mine[:6], mine.stage], [*its[:6], its.stage])
+        np.testing.assert_array_equal(mine.theta, its.theta)
+    assert a.model_.seeds == b.model_.seeds
+    assert a.predictor_.tuning == b.predictor_.tuning
+    np.testing.assert_array_equal(a.labels_, b.labels_, strict=True)
+    np.testing.assert_array_equal(a.centroids_, b.centroids_)
+    for mine, its in zip(a.model_.held_out or (), b.model_.held_out or (), strict=True):
+        np.testing.assert_array_equal(mine, its)
+
+
+def test_the_table_of_the_training_rows(model: DistributedGPRegressor, tmp_path: Path) -> None:
+    columns = [Column("a", "number", -2.0, 2.0), Column("é", "categories", categories=["x", "😀"])]
+    model = gpexperts.load(_saved(model, tmp_path))
+    model.table_ = TableSchema("y", columns, "t.csv", "0" * 64, 160, 3, -1.0, 1.5, {"n_experts": "4"})
+    assert gpexperts.load(_saved(model, tmp_path)).table_ == model.table_
+
+
+def _saved(model: DistributedGPRegressor, folder: Path, **options: bool) -> Path:
+    model.save(folder / "model.gpx", **options)
+    return folder / "model.gpx"
 
 
 def test_several_outputs_and_names(tmp_path: Path) -> None:
@@ -123,13 +167,89 @@ def test_several_outputs_and_names(tmp_path: Path) -> None:
         loaded.predict(frame.rename(columns={"a": "z"}))
 
 
-def test_factors_are_there_at_once(model: DistributedGPRegressor, tmp_path: Path) -> None:
+def test_stored_factors_are_not_computed_again(
+    model: DistributedGPRegressor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     small = model.save(tmp_path / "small.gpx")
     large = model.save(tmp_path / "large.gpx", include_factors=True)
-    assert large - small > 8 * (model._experts.sizes**2).sum() * 0.9
+    assert large - small > 8 * (model.model_.experts.sizes**2).sum()
     loaded = gpexperts.load(tmp_path / "large.gpx")
-    assert sorted(loaded._experts._kept) == [0, 1, 2, 3]
-    assert loaded._experts._kept[0].inverse.lower.flags.f_contiguous
+    monkeypatch.setattr("gpexperts.experts.local.factorise", None)
+    assert_same_predictions(model, loaded)
+
+
+def test_factors_are_stored_up_to_the_memory_budget(tmp_path: Path) -> None:
+    rows = np.random.default_rng(1).uniform(size=(800, 3))
+    model = DistributedGPRegressor(n_experts=4, memory_budget="1MB", training="full", optimizer=None)
+    model.fit(rows, np.sin(rows[:, 0]))
+    small = model.save(tmp_path / "small.gpx")
+    large = model.save(tmp_path / "large.gpx", include_factors=True)
+    one = 8 * 200**2
+    assert one < large - small < 2 * one  # half of the budget holds one factor
+    assert_same_predictions(model, gpexperts.load(tmp_path / "large.gpx"))
+
+
+# ---------------------------------------------------------------------------------- on a cluster
+
+
+@pytest.fixture(scope="module")
+def on_cluster() -> Iterator[DistributedGPRegressor]:
+    with (
+        distributed.LocalCluster(2, threads_per_worker=1, processes=False, dashboard_address=":0") as cluster,
+        distributed.Client(cluster, set_as_default=False) as client,
+    ):
+        yield fitted(engine=client)
+
+
+def test_a_model_of_a_cluster_is_written_in_batches(
+    on_cluster: DistributedGPRegressor, model: DistributedGPRegressor, tmp_path: Path
+) -> None:
+    experts = on_cluster.model_.experts
+    assert not isinstance(experts, LocalExperts)
+    for include_factors in (False, True):
+        loaded = gpexperts.load(_saved(on_cluster, tmp_path, include_factors=include_factors))
+        assert loaded.engine is None
+        assert isinstance(loaded.model_.experts, LocalExperts)
+        np.testing.assert_array_equal(loaded.model_.experts.X, model.model_.experts.X)
+        assert_same_predictions(on_cluster, loaded)
+
+
+def test_rows_of_a_cluster_are_never_all_in_memory(
+    on_cluster: DistributedGPRegressor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    batches = []
+
+    def counted(self: DaskExperts, column: int, max_bytes: int) -> Iterator[np.ndarray]:
+        for batch in row_batches(self, column, 1000):
+            batches.append(batch.nbytes)
+            yield batch
+
+    row_batches = DaskExperts.row_batches
+    monkeypatch.setattr(DaskExperts, "row_batches", counted)
+    monkeypatch.setattr(DaskExperts, "to_local", None)
+    path = _saved(on_cluster, tmp_path)
+    assert max(batches) <= 1000
+    assert sum(batches) == 160 * 4 * 8
+    monkeypatch.undo()
+    assert path.read_bytes() == _saved(on_cluster, tmp_path).read_bytes()
+
+
+def test_a_selector_of_a_sample_of_the_rows_is_stored(model: DistributedGPRegressor, tmp_path: Path) -> None:
+    """As a cluster gives it: other rows would select other experts."""
+    model = gpexperts.load(_saved(model, tmp_path))
+    predictor = model.predictor_
+    view = experts_view(predictor.model, predictor.settings)
+    rows = np.arange(0, 160, 7)
+    predictor.selector.fit(replace(view, X=view.X[rows], labels=view.labels[rows]))
+    del predictor.selector.boxes_
+    for _ in range(2):
+        loaded = gpexperts.load(_saved(model, tmp_path))
+        np.testing.assert_array_equal(loaded.predictor_.selector.rows_, view.X[rows])
+        assert_same_predictions(model, loaded)
+        model = loaded
+
+
+# ---------------------------------------------------------------------------------- other properties
 
 
 def test_the_same_model_gives_the_same_file(saved: Path, tmp_path: Path) -> None:
@@ -162,7 +282,7 @@ def test_the_other_ways_of_saving_keep_working(way: str, model: DistributedGPReg
     assert_same_predictions(model, loaded)
 
 
-# -------------------------------------------------------------------------------- what save refuses
+# ------------------------------------------------------------------------------- refused by save
 
 
 class UsersKernel(RBF):
@@ -185,12 +305,12 @@ class UsersModel(DistributedGPRegressor):
             r"`selection\.estimator` is a sklearn",
         ),
         (
-            {"kernel": UsersKernel(1.0) + WhiteKernel(0.1), "optimizer": None},
+            {"kernel": UsersKernel(1.0) + WhiteKernel(0.1)},
             r"`kernel\.k1` is a .*UsersKernel",
         ),
     ],
 )
-def test_a_part_of_the_users_own_is_refused_by_name(
+def test_a_class_of_the_user_is_refused_by_name(
     settings: dict[str, object], part: str, tmp_path: Path
 ) -> None:
     with pytest.raises(UnsavableModelError, match=part + r".*skops\.io\.dump"):
@@ -205,7 +325,7 @@ def test_a_subclass_and_an_unfitted_model_are_refused(tmp_path: Path) -> None:
         DistributedGPRegressor().save(tmp_path / "model.gpx")
 
 
-def test_a_failed_save_leaves_what_was_there(
+def test_a_failed_save_leaves_the_former_file(
     model: DistributedGPRegressor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "model.gpx"
@@ -214,37 +334,37 @@ def test_a_failed_save_leaves_what_was_there(
     def fail(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(container.os, "fsync", fail)
+    monkeypatch.setattr("os.fsync", fail)
     with pytest.raises(KeyboardInterrupt):
         model.save(path)
     assert path.read_text() == "precious"
     assert [p.name for p in tmp_path.iterdir()] == ["model.gpx"]
 
 
-def test_arrays_come_in_pieces_and_none_may_be_missing(tmp_path: Path) -> None:
+def test_arrays_are_written_in_batches_and_none_may_be_missing(tmp_path: Path) -> None:
     rows = RNG.normal(size=(7, 3))
     flags = np.array([True, False])
     whole = {"a0": flags, "a1": rows, "a2": np.arange(5, dtype=np.int16)}
-    pieces = whole | {"a1": container.Streamed((7, 3), lambda: [rows[:2], rows[2:2], rows[2:]])}
-    for name, arrays in (("whole", whole), ("pieces", pieces)):
+    batches = whole | {"a1": container.Streamed((7, 3), lambda: [rows[:2], rows[2:2], rows[2:]])}
+    for name, arrays in (("whole", whole), ("batches", batches)):
         assert container.write(tmp_path / name, {}, arrays) == (tmp_path / name).stat().st_size
         _, read = container.read(tmp_path / name)
         for key, array in whole.items():
             np.testing.assert_array_equal(read[key], array, strict=True)
-    assert (tmp_path / "whole").read_bytes() == (tmp_path / "pieces").read_bytes()
-    with pytest.raises(RuntimeError, match="has 168 bytes, but 144 bytes came"):
+    assert (tmp_path / "whole").read_bytes() == (tmp_path / "batches").read_bytes()
+    with pytest.raises(RuntimeError, match="has 168 bytes, but its batches have 144"):
         container.write(tmp_path / "short", {}, {"a": container.Streamed((7, 3), lambda: [rows[1:]])})
     assert not (tmp_path / "short").exists()
 
 
 def test_a_folder_that_is_not_there(model: DistributedGPRegressor, tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match="does not exist; make it first"):
+    with pytest.raises(FileNotFoundError, match="does not exist; create it first"):
         model.save(tmp_path / "nowhere" / "model.gpx")
     with pytest.raises(IsADirectoryError, match="give the name of a file"):
         model.save(tmp_path)
 
 
-# -------------------------------------------------------------------------------- what load refuses
+# ------------------------------------------------------------------------------- refused by load
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -277,9 +397,9 @@ def test_a_newer_format_is_refused(
     model: DistributedGPRegressor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(container, "FORMAT", 2)
+        patch.setattr(container, "FORMAT", 3)
         model.save(tmp_path / "new.gpx")
-    with pytest.raises(NewerFormatError, match=r"in format 2; this version reads up to format 1\. Upgrade"):
+    with pytest.raises(NewerFormatError, match=r"in format 3; this version reads up to format 2\. Upgrade"):
         gpexperts.load(tmp_path / "new.gpx")
 
 
@@ -302,71 +422,45 @@ def _tree(saved: Path) -> tuple[dict, dict]:
 
 
 @pytest.mark.parametrize(
-    "poison",
+    "forged",
     [
-        {"is": "object", "class": "os.system", "state": {}},
-        {"is": "kernel", "class": "builtins.eval", "params": {"source": "1"}},
-        {"is": "record", "class": "Popen", "fields": {"args": "true"}},
-        {"is": "sklearn", "class": "MLPClassifier", "params": {}, "fitted": {"__class__": "x"}},
-        {"is": "record", "class": "Standardizer", "fields": {"shift": 1}},
+        {"is": "os.system", "params": {"command": "true"}},
+        {"is": "eval", "params": {"source": "1"}},
+        {"is": "Popen", "params": {"args": "true"}},
+        {"is": "RBF", "params": {"__class__": "x"}},
+        {"is": "MLPClassifier", "params": {}},
         {"is": "array", "name": "none", "fortran": False},
-        {"is": "number", "dtype": "object", "value": "1"},
-        {"is": "strings", "shape": [10**12], "items": ["a"], "object": True},
         {"is": "python", "code": "import os"},
         {"is": ["a"]},
         {"is": "tuple"},
-        {"is": "covariance", "kernel": 3},
-        {"is": "random", "state": ["MT19937", 3]},
+        {"is": "RandomState", "state": ["MT19937", 3]},
+        3,
     ],
 )
-def test_a_file_cannot_name_what_is_not_on_the_list(poison: object, saved: Path, tmp_path: Path) -> None:
+def test_a_file_can_only_name_known_classes(forged: object, saved: Path, tmp_path: Path) -> None:
     header, arrays = _tree(saved)
-    header["model"]["kernel_"] = poison
-    container.write(tmp_path / "poisoned.gpx", header, arrays)
+    header["model"]["kernel"] = forged
+    container.write(tmp_path / "forged.gpx", header, arrays)
     with pytest.raises(CorruptModelError, match="does not describe a model"):
-        gpexperts.load(tmp_path / "poisoned.gpx")
-
-
-def test_a_file_cannot_choose_where_work_is_sent(saved: Path, tmp_path: Path) -> None:
-    header, arrays = _tree(saved)
-    header["model"]["engine"] = "tcp://evil.example:8786"
-    container.write(tmp_path / "model.gpx", header, arrays)
-    assert gpexperts.load(tmp_path / "model.gpx").engine is None
-
-
-@pytest.mark.parametrize("name", ["_centroids", "_x_scale", "n_experts_", "n_features_in_", "_experts"])
-def test_parts_that_contradict_each_other_are_refused(name: str, saved: Path, tmp_path: Path) -> None:
-    header, arrays = _tree(saved)
-    other = {
-        "_experts": None,
-        "_x_scale": header["model"]["_y_scale"],
-        "_centroids": header["model"]["labels_"],
-    }
-    header["model"][name] = other.get(name, 17)
-    container.write(tmp_path / "model.gpx", header, arrays)
-    with pytest.raises(CorruptModelError, match="does not describe a model"):
-        gpexperts.load(tmp_path / "model.gpx")
+        gpexperts.load(tmp_path / "forged.gpx")
 
 
 def _claims(claim: str) -> bytes:
     """Small files with large claims, their checksums right."""
-    meta = json.dumps({"format": 1, "model": {}})
+    meta, data = json.dumps({"format": 2, "model": {}}), b""
     if claim == "deep":
-        meta = '{"format": 1, "model": ' + "[" * 50_000 + "]" * 50_000 + "}"
+        meta = '{"format": 2, "model": ' + "[" * 50_000 + "]" * 50_000 + "}"
     if claim == "digits":
-        meta = '{"format": 1, "model": ' + "9" * 100_000 + "}"
+        meta = '{"format": 2, "model": ' + "9" * 100_000 + "}"
     header = {"__metadata__": {"gpexperts": "0" * 64 + " " + meta}}
     if claim == "array":
         header["a0"] = {"dtype": "F64", "shape": [10**10 // 8], "data_offsets": [0, 10**10]}
     if claim == "overlap":
+        data = b"\0" * 16
         header |= {f"a{i}": {"dtype": "F64", "shape": [2], "data_offsets": [0, 16]} for i in range(50)}
     text = json.dumps(header, separators=(",", ":")).encode()
     length = 10**10 if claim == "header" else len(text)
-    content = struct.pack("<Q", length) + text + b"\0" * 16
-    file = io.BytesIO(content)
-    digest = container._digest(file).encode()
-    at = container._CHECKSUM_AT
-    return content[:at] + digest + content[at + 64 :]
+    return with_checksum(struct.pack("<Q", length) + text + data)
 
 
 @pytest.mark.parametrize("claim", ["header", "array", "overlap", "deep", "digits"])

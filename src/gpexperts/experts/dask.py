@@ -166,7 +166,7 @@ class DaskExperts(ExpertStore):
             gathered = self.engine.compute(graphs)
         except ClusterError as error:
             if error.killed_workers:
-                self._name_the_culprit(np.unique(index[index >= 0]), error)
+                self._name_failing_expert(np.unique(index[index >= 0]), error)
             raise
         for batch in gathered:
             self.jitter.update(batch.jitter)
@@ -236,23 +236,23 @@ class DaskExperts(ExpertStore):
     def _name(self, g: int) -> str:
         return f"experts {self.firsts[g]}..{self.firsts[g + 1] - 1}"
 
-    def _name_the_culprit(self, used: np.ndarray, error: ClusterError) -> None:
+    def _name_failing_expert(self, used: np.ndarray, error: ClusterError) -> None:
         """Raise an error that names the expert whose matrix ends workers, if there is one.
 
-        Dask blames whatever work waited at the workers that died, so that each suspect is tried alone: the
-        shards, those that were blamed first, and then the experts of the guilty shard.
+        Dask names whatever tasks were at the workers that died, so that each candidate is tried alone: the
+        shards, those that were named first, and then the experts of the shard that fails.
         """
         shard = np.searchsorted(self.firsts, used, side="right") - 1
-        blamed = {g: f"{self._name(g)}'" in str(error) for g in set(shard.tolist())}
-        for g in sorted(blamed, key=lambda g: (not blamed[g], g)):
+        named_by_dask = {g: f"{self._name(g)}'" in str(error) for g in set(shard.tolist())}
+        for g in sorted(named_by_dask, key=lambda g: (not named_by_dask[g], g)):
             own = used[shard == g].tolist()
-            if len(own) > 1 and self._deadly(g, own) is None:
+            if len(own) > 1 and self._error_of(g, own) is None:
                 continue
             for i in own:
-                if named := self._deadly(g, [i]):
+                if named := self._error_of(g, [i]):
                     raise named from error
 
-    def _deadly(self, g: int, experts: list[int]) -> ClusterError | None:
+    def _error_of(self, g: int, experts: list[int]) -> ClusterError | None:
         """The error of factorising the matrices of some experts of a shard, if that ends workers."""
         name = f"expert {experts[0]}" if len(experts) == 1 else f"experts {experts[0]}..{experts[-1]}"
         try:

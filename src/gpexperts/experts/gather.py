@@ -155,11 +155,11 @@ def moments_of(
     engine : Engine
     """
     n, K = index.shape
-    everyone = [one for shard in evaluated for one in shard]
+    predictions = [one for shard in evaluated for one in shard]
     prior = covariance.prior_variance(X)
     mean, explained = np.zeros((n, K, n_outputs)), np.zeros((n, K))
     local_noise = np.ones((n, K, n_outputs)) if request.local_noise else None
-    for one in everyone:
+    for one in predictions:
         at = one.query, one.column
         mean[at] = one.prediction.mean
         if one.prediction.explained is not None:
@@ -173,7 +173,7 @@ def moments_of(
     if request.prune > 0:
         moments = moments.without_weak(request.prune)
     if request.covariance:
-        moments = replace(moments, covariance=_covariances(covariance, moments, everyone, own, engine))
+        moments = replace(moments, covariance=_covariances(covariance, moments, predictions, own, engine))
     if communication is None:
         return moments
     return replace(

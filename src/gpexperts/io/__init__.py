@@ -1,19 +1,20 @@
-"""Saving: one `.gpx` file holds a fitted model, and reading one cannot run code.
+"""Model files: one `.gpx` file holds a fitted model, and reading one cannot run code.
 
-A `.gpx` file is a safetensors file. Arrays are its tensors; the rest of the model is a tree of plain
-values in its metadata, behind a checksum of every byte of the file.
+A `.gpx` file is a safetensors file. Arrays are its tensors; the rest is a tree of plain JSON values in its
+metadata, behind a checksum of every byte of the file.
 
-`values`
-    turns a model into that tree and back, for a closed set of types;
-`registry`
-    lists the classes that may occur in it;
 `container`
-    writes and reads the file, and refuses one that is newer, cut short or altered.
+    writes and reads the file, and refuses one that is newer, cut short or altered;
+`values`
+    turns parameters into JSON values and back, for a closed list of classes;
+`model`
+    says what of an estimator is stored, and checks it when it is read;
+`selectors`
+    does the same for fitted selectors.
 
-A class of the user's own is not in the list, so that :func:`save` refuses it by name; skops
-(`skops.io.dump`) is made for such models.
+A user's own class is not in the list, and `save_model` refuses it by name; `skops.io.dump` can store it.
 """
 
-from gpexperts.io.model import load, save
+from gpexperts.io.model import load_model, save_model
 
-__all__ = ["load", "save"]
+__all__ = ["load_model", "save_model"]

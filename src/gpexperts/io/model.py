@@ -1,108 +1,229 @@
-"""`save` and `load`: a fitted estimator to one file and back, bit for bit."""
+"""What of an estimator a file holds: its parameters, the fitted model, and what its predictor has learned.
+
+A checksum finds damage, but not a forged file. So every value is checked when it is read, where possible by
+the code that uses it: `Settings`, `check_served`, the stages' own checks, and a first selection of experts.
+"""
 
 from __future__ import annotations
 
 import os
+from dataclasses import asdict, replace
+from importlib.metadata import version
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils import check_random_state
 
+from gpexperts.aggregation import NPAE
+from gpexperts.calibration import Calibration
 from gpexperts.exceptions import CorruptModelError, UnsavableModelError
-from gpexperts.experts.local import Experts
+from gpexperts.experts.local import LocalExperts
+from gpexperts.experts.store import ExpertStore
 from gpexperts.io import container
-from gpexperts.io.checking import check_factors, check_model
-from gpexperts.io.registry import estimator_class
-from gpexperts.io.values import Decoder, Encoder
+from gpexperts.io.fitted import check_kernel, choice_trees, model_tree, restored_choices, restored_model
+from gpexperts.io.selectors import restored_selector, selector_tree
+from gpexperts.io.values import Decoder, Encoder, is_int, require
 from gpexperts.linalg.cholesky import InverseFactor
+from gpexperts.model import FittedModel
+from gpexperts.predictor import Learned
+from gpexperts.prepare import check_served, evaluation_engine
+from gpexperts.schema import Column, TableSchema
+from gpexperts.settings import PARAMETERS, Settings
+from gpexperts.tuning import Tuning
+from gpexperts.validation import is_number
 
-__all__ = ["load", "save"]
+__all__ = ["load_model", "save_model"]
 
-_NOWHERE: dict[str, Any] = {"engine": None, "checkpoint": None, "travelled_": {}}
-_OF_THIS_PROCESS = (*_NOWHERE, "_skl_callbacks", "_callback_fit_ctx", "_parent_callback_ctx")
-"""Attributes that say where and how a process works, not what was learned. An engine above all: a file
-that names a scheduler could make whoever loads it connect to a machine of the file's choice, and one that
-names a checkpoint, write to a file of its choice at the next fit."""
-
-
-def save(model: Any, path: str | os.PathLike[str], *, include_factors: bool = False) -> int:
-    """Save a fitted model; see :meth:`gpexperts.DistributedGPRegressor.save`."""
-    from gpexperts import __version__
-
-    cls = estimator_class()
-    if type(model) is not cls:
-        raise UnsavableModelError(
-            f"Only a {cls.__name__} itself can be saved as .gpx, not a {type(model).__qualname__}. "
-            "Save it with skops: skops.io.dump(model, 'model.skops')."
-        )
-    check_is_fitted(model)
-    if include_factors:  # they are computed in this process, which needs the rows here
-        model = model.to_local()
-    encoder = Encoder()
-    state = model._state(lambda there: there.streamed(model._factor_budget))
-    state = {name: value for name, value in state.items() if name not in _OF_THIS_PROCESS}
-    header = {"version": __version__, "model": encoder.state(state, "")}
-    if isinstance(model._experts, Experts):  # those of a cluster are not here to be looked at
-        try:
-            check_model(model)
-        except CorruptModelError as error:
-            raise UnsavableModelError(f"This model could not be loaded again: {error}") from error
-    if include_factors:
-        header["factors"] = encoder.encode(_factors(model), "factors")
-    return container.write(path, header, encoder.arrays)
+_MAX_JOBS = 1000
+_NEVER_STORED = "engine"
+"""A file that names a scheduler could make its reader connect to any machine."""
 
 
-def load(path: str | os.PathLike[str]) -> Any:
-    """Load a model that was saved with :meth:`gpexperts.DistributedGPRegressor.save`.
-
-    Nothing in a file can make this run code. It takes memory in proportion to the length of the file,
-    whatever the file claims.
-
-    Parameters
-    ----------
-    path : str or path-like
+def save_model(estimator: Any, path: str | os.PathLike[str], *, include_factors: bool) -> int:
+    """Write a fitted estimator to a file; see `DistributedGPRegressor.save`.
 
     Returns
     -------
-    model : DistributedGPRegressor
-        Predicts bit for bit what the saved model predicts. Its `engine` and its `checkpoint` are None: where
-        to work and where to write is for the one who loads to say.
+    size : int
+        Bytes of the file.
+    """
+    cls = type(estimator)
+    if cls.__module__ != "gpexperts.regressor":
+        raise UnsavableModelError(
+            f"A {cls.__module__}.{cls.__qualname__} cannot be saved as .gpx, only a DistributedGPRegressor "
+            "itself. Save it with skops: skops.io.dump(model, 'model.skops')."
+        )
+    predictor = estimator.predictor_
+    model, settings, learned = predictor.model, predictor.settings, predictor.learned
+    if include_factors:  # they are computed in this process
+        model = replace(model, experts=model.experts.to_local(settings.factor_budget))
+    out, names = Encoder(), getattr(estimator, "feature_names_in_", None)
+    table: TableSchema | None = getattr(estimator, "table_", None)
+    header = {
+        "version": version("gpexperts"),
+        "parameters": out.named({k: v for k, v in settings.values.items() if k != _NEVER_STORED}),
+        "feature_names": None if names is None else [str(name) for name in names],
+        "factors": _factor_trees(out, model, settings) if include_factors else [],
+        "model": model_tree(out, model),
+        "learned": {
+            "selector": selector_tree(out, learned.selector),
+            "tuning": out.named(learned.tuning._asdict()),
+            "choices": choice_trees(out, learned.choices),
+            "calibration": out.encode(learned.calibration and learned.calibration.scores, "calibration"),
+        },
+        "table": None if table is None else out.encode(asdict(table), "table_"),
+    }
+    if isinstance(model.experts, LocalExperts):
+        try:
+            _estimator(cls, header, Decoder(out.arrays))
+        except Exception as error:
+            raise UnsavableModelError(f"This model could not be loaded again: {_fault(error)}") from error
+    return container.write(path, header, out.arrays)
+
+
+def load_model(cls: Any, path: str | os.PathLike[str]) -> Any:
+    """Read an estimator of class `cls` from a file.
+
+    No content of a file makes this run code. The memory and time it takes are proportional to the length of
+    the file, whatever its content.
+
+    Returns
+    -------
+    estimator
+        With ``engine=None``. Its predictions are those of the saved model, bit for bit.
 
     Raises
     ------
     NotAModelFileError, NewerFormatError, CorruptModelError
-        If the file is something else, needs a newer gpexperts, or was cut short or altered. All are
-        :class:`~gpexperts.exceptions.ModelFileError`.
     """
     header, arrays = container.read(path)
-    decoder = Decoder(arrays)
     try:
-        model = estimator_class()()
-        state = decoder.attributes(header["model"], type(model))
-        model.__setstate__({**model.__dict__, **state, **_NOWHERE})
-        check_model(model)
-        model._experts.factor_budget = model._factor_budget  # of this machine, not of the one that saved
-        if "factors" in header:
-            rows = decoder.decode(header["factors"])
-            check_factors(model._experts, rows)
-            for i, lower, alpha in rows:
-                model._experts.keep(i, InverseFactor(lower), alpha, model._experts.jitter.get(i, 0.0))
+        return _estimator(cls, header, Decoder(arrays))
     except MemoryError:
         raise
     except Exception as error:
-        # The checksum was right, so that this is a file made by hand or by a defect; whatever its tree
-        # ran into, the caller should hear that the file is at fault.
-        reason = str(error) if isinstance(error, CorruptModelError) else f"{type(error).__name__}: {error}"
-        raise CorruptModelError(f"{path} does not describe a model: {reason}") from error
-    return model
+        # The checksum is right, so the file was forged or written by a defect: any error is its fault.
+        raise CorruptModelError(f"{path} does not describe a model: {_fault(error)}") from error
 
 
-def _factors(model: Any) -> list[tuple[int, np.ndarray, np.ndarray]]:
-    """All factors, or as many as the memory budget lets a model keep."""
-    experts = model._experts
-    everyone = range(experts.n_experts + (experts.shared is not None))
-    n_bytes = np.cumsum([8 * experts.size(i) * (experts.size(i) + experts.n_outputs) for i in everyone])
-    who = everyone[: int(np.searchsorted(n_bytes, experts.factor_budget, side="right"))]
-    # By the engine, as a prediction does it: the number of BLAS threads is part of the rounding.
-    trained = model._engine().map(experts.trained, who)
-    return [(i, t.inverse.lower, t.alpha) for i, t in zip(who, trained, strict=True)]
+def _fault(error: Exception) -> str:
+    if isinstance(error, KeyError):
+        return f"{error} is missing."
+    return str(error) if isinstance(error, CorruptModelError) else f"{type(error).__name__}: {error!s:.500}"
+
+
+def _estimator(cls: Any, header: dict[str, Any], read: Decoder) -> Any:
+    parameters = read.named(header["parameters"])
+    require(parameters.keys() <= PARAMETERS.keys() - {_NEVER_STORED}, "there are unknown parameters")
+    estimator = cls(**parameters)
+    settings = _settings(estimator)
+    model = restored_model(read, header["model"], settings)
+    check_served(model, settings)
+    learned = _learned(read, header["learned"], model, settings)
+    names, table, d = header["feature_names"], header["table"], model.experts.n_features
+    state = {**vars(estimator), "n_features_in_": d, "model_": model, "_predictor": learned}
+    if names is not None:
+        require(_are_strings(names) and len(names) == d, f"there are not {d} names of inputs")
+        state["feature_names_in_"] = np.array(names, dtype=object)
+    if table is not None:
+        state["table_"] = _table(read.decode(table), d)
+    _keep_factors(read, header["factors"], model.experts)
+    estimator.__setstate__(state)
+    # A selector that fails, or a wrong K, is the file's fault.
+    estimator.predictor_.formula.select(model.centroids[:1])
+    return estimator
+
+
+# ------------------------------------------------------------------------------------- parameters
+
+
+def _settings(estimator: Any) -> Settings:
+    """Check the parameters, also those that only `fit` uses."""
+    settings = Settings.of(estimator.get_params(deep=False))
+    jobs = settings["n_jobs"]
+    require(jobs is None or (is_int(jobs, -_MAX_JOBS, _MAX_JOBS) and jobs != 0), f"n_jobs is {jobs!r:.40}")
+    require(isinstance(settings["standardize"], (bool, int)), "standardize is not a bool")
+    require(isinstance(settings["verbose"], int), "verbose is not an int")
+    check_random_state(settings["random_state"])
+    if settings.kernel_is_object:
+        check_kernel(settings["kernel"])
+    if isinstance(settings.aggregator, NPAE):
+        settings.aggregator.check_parameters()
+    return settings
+
+
+def _are_strings(values: Any) -> bool:
+    return isinstance(values, list) and all(isinstance(value, str) for value in values)
+
+
+# ------------------------------------------------------------- what the predictor learned, factors
+
+
+def _learned(read: Decoder, tree: dict[str, Any], model: FittedModel, settings: Settings) -> Learned:
+    M, held_out = model.experts.n_experts, model.held_out
+    tuning = Tuning(**read.named(tree["tuning"]))
+    given = settings.n_selected(M)
+    require(is_int(tuning.n_selected, 1, M), f"K = {tuning.n_selected!r:.40} of {M} experts")
+    require(given is None or given == tuning.n_selected, f"K = {tuning.n_selected} is not n_selected")
+    require(is_number(tuning.prune) and 0.0 <= tuning.prune <= 1.0, "prune is not a share")
+    require(tuning.disagreement is None or is_number(tuning.disagreement), "disagreement is not a number")
+    NPAE(0.0, tuning.disagreement, tuning.scale, tuning.local_noise).check_parameters()
+    if isinstance(aggregator := tuning.applied(settings.aggregator), NPAE):
+        aggregator.check_parameters()
+    calibration = None
+    if held_out is not None:
+        scores = read.array(tree["calibration"], held_out[1].shape)
+        require(bool((scores >= 0).all() and (np.diff(scores, axis=0) >= 0).all()), "scores do not ascend")
+        calibration = Calibration(scores)
+    selector = restored_selector(read, tree["selector"], model, settings)
+    return Learned(selector, tuning, restored_choices(read, tree["choices"]), calibration)
+
+
+def _factor_trees(out: Encoder, model: FittedModel, settings: Settings) -> list[Any]:
+    """All factors, or the first ones up to the memory budget."""
+    experts = model.experts
+    assert isinstance(experts, LocalExperts)
+    numbers = range(experts.n_experts + (experts.shared is not None))
+    n_bytes = np.cumsum([8 * experts.size(i) * (experts.size(i) + 2 * experts.n_outputs) for i in numbers])
+    numbers = numbers[: int(np.searchsorted(n_bytes, experts.factor_budget, side="right"))]
+    # By the engine that a prediction uses: rounding depends on the number of BLAS threads.
+    trained = evaluation_engine(model, settings).map(experts.trained, numbers)
+    return [out.encode([t.inverse.lower, t.alpha], f"factors[{i}]") for i, t in enumerate(trained)]
+
+
+def _keep_factors(read: Decoder, trees: Any, experts: ExpertStore) -> None:
+    assert isinstance(experts, LocalExperts)
+    require(len(trees) <= experts.n_experts + (experts.shared is not None), "there are factors of no expert")
+    for i, (lower, alpha) in enumerate(trees):
+        m = experts.size(i)
+        L, a = read.array(lower, (m, m)), read.array(alpha, (experts.n_outputs, m))
+        require(L.flags.f_contiguous, f"the factor of expert {i} is not in Fortran order")
+        experts.keep(i, InverseFactor(L), a, experts.jitter.get(i, 0.0))
+
+
+# ------------------------------------------------------------------------------------- the table
+
+
+def _table(values: dict[str, Any], d: int) -> TableSchema:
+    columns = [Column(**column) for column in values.pop("columns")]
+    table = TableSchema(columns=columns, **values)
+    require(
+        all(isinstance(text, str) for text in (table.target, table.source, table.sha256))
+        and all(is_int(number, 0, 2**62) for number in (table.n_rows, table.n_dropped))
+        and is_number(table.target_low)
+        and is_number(table.target_high)
+        and isinstance(table.config, dict)
+        and all(map(_is_column, columns))
+        and len(table.feature_names) == d,
+        "the table of the training rows is not described completely",
+    )
+    return table
+
+
+def _is_column(column: Column) -> bool:
+    numeric = column.kind in ("number", "boolean") and is_number(column.low) and is_number(column.high)
+    return (
+        isinstance(column.name, str)
+        and _are_strings(column.categories)
+        and (numeric or column.kind == "categories")
+    )

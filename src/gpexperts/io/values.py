@@ -1,269 +1,219 @@
-"""A model as a tree of plain values and a set of arrays, and back.
+"""Parameters and evidence as JSON values and a set of arrays, and back.
 
-Plain JSON values stand for themselves. Anything else is an object with the key "is":
+None, bool, int, str, finite float and list stand for themselves. Others are objects with the key "is":
 
 | "is" | stands for |
 | --- | --- |
-| "array" | a numeric array, by its name among the tensors, and whether it is in Fortran order |
-| "strings" | an array of strings |
-| "number" | a NumPy scalar, or a float that JSON has no word for |
+| "array" | a numeric array, by the name of its tensor, and whether it is in Fortran order |
+| "float" | a float that JSON cannot write |
 | "tuple", "dict" | themselves |
-| "record", "object", "kernel", "sklearn", "covariance", "class" | an instance (or the class) of `registry` |
-| "random" | a RandomState, by its state |
+| "RandomState" | itself, by its state |
+| a name of `CLASSES` | an instance of that class, by the parameters of its constructor |
 
-Both directions know these types and no others. Exact types count, not subclasses: what a subclass
-changes could not be restored.
+A name is looked up in `CLASSES` only; nothing is imported or read by name. The names are part of the file
+format. Subclasses are not stored, since the class that they extend cannot restore them.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-from sklearn.gaussian_process.kernels import Kernel
+from sklearn.gaussian_process import kernels
+from sklearn.neural_network import MLPClassifier
 
+from gpexperts.aggregation import AGGREGATORS
 from gpexperts.exceptions import CorruptModelError, UnsavableModelError
 from gpexperts.io.container import Streamed
-from gpexperts.io.registry import KERNELS, RECORDS, SKLEARN, STATEFUL
-from gpexperts.kernels.named import Covariance, covariance_of
+from gpexperts.partition import PARTITIONERS
+from gpexperts.selection import SELECTORS, ClassifierSelector
+from gpexperts.validation import is_number
 
-__all__ = ["Decoder", "Encoder"]
+__all__ = ["CLASSES", "Decoder", "Encoder", "is_int", "require"]
 
-_DTYPES = (
-    "bool",
-    *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)),
-    "float32",
-    "float64",
-)
+CLASSES: dict[str, Callable[..., Any]] = {
+    cls.__name__: cls
+    for cls in (
+        kernels.ConstantKernel, kernels.DotProduct, kernels.ExpSineSquared, kernels.Exponentiation,
+        kernels.Matern, kernels.PairwiseKernel, kernels.Product, kernels.RationalQuadratic, kernels.RBF,
+        kernels.Sum, kernels.WhiteKernel, MLPClassifier, ClassifierSelector,
+        *AGGREGATORS.values(), *PARTITIONERS.values(), *SELECTORS.values(),
+    )
+}  # fmt: skip
+"""The classes that a file may name. Their constructors store parameters and compute nothing."""
+
+_DTYPES = frozenset("biuf")
 _MAX_DEPTH = 60
-_MAX_LETTERS = 5_000_000
+_MAX_KERNELS = 100
+"""Kernels in one file: the time to read the hyperparameters of a sum grows faster than its terms."""
+_METRICS = ("linear", "poly", "polynomial", "rbf", "laplacian", "sigmoid", "cosine")
+_METRIC_PARAMETERS = ("degree", "coef0")
+"""What a PairwiseKernel may pass on; others, such as n_jobs, decide how much of a machine is used."""
+
+
+def require(holds: bool, fault: str) -> None:
+    """Raise the error that the file is at fault, unless something holds."""
+    if not holds:
+        raise CorruptModelError(f"{fault}.")
+
+
+def is_int(value: Any, low: int, high: int) -> bool:
+    """Whether a value is an int from `low` to `high`."""
+    return type(value) is int and low <= value <= high
 
 
 class Encoder:
-    """Turns values into a tree, and collects the arrays it meets in `arrays`."""
+    """Turns values into trees, and collects arrays by name in `arrays`."""
 
     def __init__(self) -> None:
         self.arrays: dict[str, np.ndarray | Streamed] = {}
-        # An array that is met twice is stored once; the reference keeps its id from being used again.
-        self._seen: dict[int, tuple[np.ndarray, dict[str, Any]]] = {}
 
     def encode(self, value: Any, where: str) -> Any:
-        """Return the tree of `value`; `where` names its place in the model, for the error."""
-        if value is None or type(value) in (bool, int, str):
-            return value
-        if type(value) is float:
-            return value if math.isfinite(value) else {"is": "number", "dtype": None, "value": repr(value)}
-        if isinstance(value, np.generic) and value.dtype.name in _DTYPES:
-            return {"is": "number", "dtype": value.dtype.name, "value": repr(value.item())}
-        if type(value) is list:
-            return self._items(value, where)
-        if type(value) is tuple:
-            return {"is": "tuple", "items": self._items(value, where)}
-        if type(value) is dict:
-            return {"is": "dict", "items": self._pairs(value, where)}
-        if type(value) is np.ndarray:
-            return self._array(value, where)
-        if type(value) is Streamed:
-            return {"is": "array", "name": self._added(value), "fortran": False}
-        return self._instance(value, where)
-
-    def state(self, state: Mapping[str, Any], where: str) -> dict[str, Any]:
-        """Return the trees of named attributes."""
-        prefix = f"{where}." if where else ""
-        return {name: self.encode(value, f"{prefix}{name}") for name, value in state.items()}
-
-    def _items(self, values: Any, where: str) -> list[Any]:
-        return [self.encode(value, f"{where}[{i}]") for i, value in enumerate(values)]
-
-    def _pairs(self, values: dict[Any, Any], where: str) -> list[Any]:
-        return [
-            [self.encode(key, f"{where}'s key"), self.encode(value, f"{where}[{key!r}]")]
-            for key, value in values.items()
-        ]
-
-    def _array(self, value: np.ndarray, where: str) -> dict[str, Any]:
-        if value.dtype.kind in "OU":
-            items = value.ravel().tolist()
-            if not all(type(item) is str for item in items):
-                raise _unsavable(where, value, "an array of objects")
-            as_objects = value.dtype.kind == "O"
-            return {"is": "strings", "shape": list(value.shape), "items": items, "object": as_objects}
-        if value.dtype.name not in _DTYPES:
-            raise _unsavable(where, value, f"an array of {value.dtype}")
-        if id(value) not in self._seen:
-            # BLAS rounds differently for the two orders: bit for bit means the same order too.
-            fortran = value.ndim > 1 and value.flags.f_contiguous and not value.flags.c_contiguous
-            name = self._added(np.ascontiguousarray(value.T if fortran else value))
-            self._seen[id(value)] = value, {"is": "array", "name": name, "fortran": fortran}
-        return self._seen[id(value)][1]
-
-    def _added(self, array: np.ndarray | Streamed) -> str:
-        name = f"a{len(self.arrays)}"
-        self.arrays[name] = array
-        return name
-
-    def _instance(self, value: Any, where: str) -> dict[str, Any]:
+        """Return the tree of `value`; `where` is its place in the model, for errors and names of tensors."""
+        if isinstance(value, np.generic):
+            value = value.item()
         cls = type(value)
-        name = cls.__name__
-        if RECORDS.get(name) is cls:
-            return {"is": "record", "class": name, "fields": self.state(_fields(value), where)}
-        if STATEFUL.get(name) is cls:
-            return {"is": "object", "class": name, "state": self.state(value.__getstate__() or {}, where)}
-        if KERNELS.get(name) is cls:
-            return {"is": "kernel", "class": name, "params": self.state(value.get_params(deep=False), where)}
-        if name in SKLEARN and SKLEARN[name][0] is cls:
-            params = value.get_params(deep=False)
-            fitted = {k: v for k, v in vars(value).items() if k.endswith("_") or k in SKLEARN[name][1]}
-            return {
-                "is": "sklearn", "class": name,
-                "params": self.state(params, where), "fitted": self.state(fitted, where),
-            }  # fmt: skip
-        if isinstance(value, Covariance) and type(covariance_of(value.kernel)) is cls:
-            return {"is": "covariance", "kernel": self.encode(value.kernel, f"{where}.kernel")}
+        if value is None or cls in (bool, int, str):
+            return value
+        if cls is float:
+            return value if math.isfinite(value) else {"is": "float", "value": repr(value)}
+        if cls in (list, tuple):
+            items = [self.encode(item, f"{where}[{i}]") for i, item in enumerate(value)]
+            return items if cls is list else {"is": "tuple", "items": items}
+        if cls is dict:
+            pairs = [[self.encode(k, where), self.encode(v, f"{where}[{k!r}]")] for k, v in value.items()]
+            return {"is": "dict", "items": pairs}
+        if cls in (np.ndarray, Streamed):
+            return self.array(value, where)
         if cls is np.random.RandomState:
-            return {"is": "random", "state": self.encode(value.get_state(legacy=True), where)}
-        if isinstance(value, type) and STATEFUL.get(value.__name__) is value:
-            return {"is": "class", "class": value.__name__}
-        raise _unsavable(where, value, f"a {cls.__module__}.{cls.__qualname__}")
+            return {"is": "RandomState", "state": self.encode(value.get_state(legacy=True), where)}
+        name: str = cls.__name__
+        if CLASSES.get(name) is cls:
+            return {"is": name, "params": self.named(value.get_params(deep=False), where)}
+        raise _unsavable(where, f"a {cls.__module__}.{cls.__qualname__}")
+
+    def named(self, values: Mapping[str, Any], where: str = "") -> dict[str, Any]:
+        """Return the trees of named values."""
+        prefix = f"{where}." if where else ""
+        return {name: self.encode(value, f"{prefix}{name}") for name, value in values.items()}
+
+    def array(self, value: np.ndarray | Streamed, where: str) -> dict[str, Any]:
+        """Add an array, named after its place, and return its tree."""
+        if value.dtype.kind not in _DTYPES or value.dtype.itemsize > 8:
+            raise _unsavable(where, f"an array of {value.dtype}")
+        fortran = False
+        if isinstance(value, np.ndarray):
+            # BLAS rounds differently for the two orders, so the order is kept.
+            fortran = value.ndim > 1 and value.flags.f_contiguous and not value.flags.c_contiguous
+            value = np.asarray(value.T if fortran else value, order="C")
+        name = where if where not in self.arrays else f"{where}#{len(self.arrays)}"
+        self.arrays[name] = value
+        return {"is": "array", "name": name, "fortran": fortran}
 
 
-def _fields(record: Any) -> dict[str, Any]:
-    if dataclasses.is_dataclass(record):
-        return {f.name: getattr(record, f.name) for f in dataclasses.fields(record)}
-    return dict(record._asdict())
-
-
-def _unsavable(where: str, value: Any, what: str) -> UnsavableModelError:
+def _unsavable(where: str, what: str) -> UnsavableModelError:
     return UnsavableModelError(
-        f"This model cannot be saved as .gpx: `{where}` is {what}, which is not a part of gpexperts "
-        "(a file that is safe to open can only hold parts it knows). Use a built-in part, or save the "
+        f"This model cannot be saved as .gpx: `{where}` is {what}. A model file can only hold classes of "
+        "gpexperts and kernels of scikit-learn, so that it is safe to open. Use one of these, or save the "
         "model with skops: skops.io.dump(model, 'model.skops')."
     )
 
 
 class Decoder:
-    """Turns a tree back into values, taking arrays from `arrays`."""
+    """Turns trees back into values, taking arrays from `arrays`.
 
-    def __init__(self, arrays: Mapping[str, np.ndarray]) -> None:
-        self._arrays = arrays
-        self._depth = 0
-        self._restored: dict[tuple[str, bool], np.ndarray] = {}
-        self._known: dict[str, Callable[[dict[str, Any]], Any]] = {
-            "array": self._array,
-            "strings": self._strings,
-            "number": self._number,
-            "tuple": lambda tree: tuple(self._list(tree["items"])),
-            "dict": lambda tree: {self.decode(k): self.decode(v) for k, v in tree["items"]},
-            "record": lambda tree: RECORDS[tree["class"]](**self.state(tree["fields"])),
-            "object": self._object,
-            "kernel": lambda tree: KERNELS[tree["class"]](**self.state(tree["params"])),
-            "sklearn": self._sklearn,
-            "covariance": self._covariance,
-            "random": self._random,
-            "class": lambda tree: STATEFUL[tree["class"]],
-        }
+    Each array is used once, so that the work is proportional to the length of the file.
+    """
+
+    def __init__(self, arrays: Mapping[str, np.ndarray | Streamed]) -> None:
+        self._arrays = dict(arrays)
+        self._depth = self._n_kernels = 0
 
     def decode(self, tree: Any) -> Any:
-        """Return the value that `tree` stands for."""
-        if self._depth > _MAX_DEPTH:
-            raise CorruptModelError(f"values are nested more than {_MAX_DEPTH} deep.")
+        """Return the value of a tree."""
+        require(self._depth < _MAX_DEPTH, f"values are nested more than {_MAX_DEPTH} deep")
         self._depth += 1
         try:
             if isinstance(tree, list):
-                return self._list(tree)
-            if isinstance(tree, dict):
-                return self._known[tree["is"]](tree)
-            return tree
+                return [self.decode(item) for item in tree]
+            return self._object(tree) if isinstance(tree, dict) else tree
         finally:
             self._depth -= 1
 
-    def state(self, trees: dict[str, Any]) -> dict[str, Any]:
-        """Return named attributes."""
-        if not isinstance(trees, dict):
-            raise CorruptModelError("attributes are not named.")
+    def named(self, trees: Any) -> dict[str, Any]:
+        """Return named values."""
+        require(isinstance(trees, dict), "values are not named")
         return {name: self.decode(tree) for name, tree in trees.items()}
 
-    def attributes(self, trees: dict[str, Any], cls: type) -> dict[str, Any]:
-        """Return attributes of an instance of `cls`, none of them in the place of a method."""
-        state = self.state(trees)
-        for name in state:
-            own = getattr(cls, name, None)
-            if callable(own) or isinstance(own, property) or name.startswith("__"):
-                raise CorruptModelError(f"{name!r} of {cls.__name__} is not a value.")
-        return state
-
-    def _list(self, trees: list[Any]) -> list[Any]:
-        return [self.decode(tree) for tree in trees]
-
-    def _array(self, tree: dict[str, Any]) -> np.ndarray:
-        key = tree["name"], bool(tree["fortran"])
-        if key not in self._restored:
-            array = self._arrays[key[0]]
-            self._restored[key] = array.T if key[1] else array
-        return self._restored[key]
-
-    def _strings(self, tree: dict[str, Any]) -> np.ndarray:
-        items = tree["items"]
-        if not (isinstance(items, list) and all(isinstance(item, str) for item in items)):
-            raise CorruptModelError("an array of strings holds something else.")
-        if not tree["object"] and len(items) * max(map(len, items), default=0) > _MAX_LETTERS:
-            # NumPy gives every string the room of the longest.
-            raise CorruptModelError("an array of strings would take more room than the file.")
-        return np.array(items, dtype=object if tree["object"] else str).reshape(tree["shape"])
-
-    def _number(self, tree: dict[str, Any]) -> Any:
-        if tree["dtype"] is None:
-            return float(tree["value"])
-        if tree["dtype"] not in _DTYPES:
-            raise CorruptModelError(f"unknown kind of number {tree['dtype']!r}.")
-        dtype = np.dtype(tree["dtype"])
-        if dtype.kind == "b":
-            return np.bool_(tree["value"] == "True")
-        return dtype.type(float(tree["value"]) if dtype.kind == "f" else int(tree["value"]))
+    def array(self, tree: Any, shape: tuple[int | None, ...], dtype: type = np.float64) -> np.ndarray:
+        """Return an array of finite numbers of the given shape, where None stands for any length."""
+        value = self.decode(tree)
+        fits = (
+            isinstance(value, np.ndarray)
+            and value.dtype == dtype
+            and value.ndim == len(shape)
+            and all(n in (m, None) for n, m in zip(shape, value.shape, strict=True))
+            and bool(np.isfinite(value).all())
+        )
+        name = tree.get("name") if isinstance(tree, dict) else tree
+        require(fits, f"{name!r:.60} is not an array of finite numbers ({dtype.__name__}) of shape {shape}")
+        return np.asarray(value)
 
     def _object(self, tree: dict[str, Any]) -> Any:
-        cls = STATEFUL[tree["class"]]
-        restored: Any = object.__new__(cls)
-        state = self.attributes(tree["state"], cls)
-        set_state = getattr(restored, "__setstate__", None)
-        if set_state is None:
-            restored.__dict__.update(state)
-        else:
-            set_state(state)
-        return restored
+        kind = tree["is"]
+        if kind == "array":
+            array = self._arrays.pop(tree["name"])
+            return array.T if tree["fortran"] and isinstance(array, np.ndarray) else array
+        if kind == "float":
+            return float(tree["value"])
+        if kind == "tuple":
+            return tuple(self.decode(item) for item in tree["items"])
+        if kind == "dict":
+            return {self.decode(key): self.decode(value) for key, value in tree["items"]}
+        if kind == "RandomState":
+            return _random_state(self.decode(tree["state"]))
+        cls = CLASSES.get(kind)
+        if cls is None:
+            raise CorruptModelError(f"unknown class {kind!r:.60}.")
+        params = self.named(tree["params"])
+        if not issubclass(cls, kernels.Kernel):  # type: ignore[arg-type]
+            return cls(**params)
+        self._n_kernels += 1
+        require(self._n_kernels <= _MAX_KERNELS, f"there are more than {_MAX_KERNELS} kernels")
+        _check_kernel(kind, params)
+        return cls(**params)
 
-    def _sklearn(self, tree: dict[str, Any]) -> Any:
-        cls, further = SKLEARN[tree["class"]]
-        restored = cls(**self.state(tree["params"]))
-        for name, value in self.attributes(tree["fitted"], cls).items():
-            if not (name.endswith("_") or name in further):
-                raise CorruptModelError(f"{tree['class']} has no fitted attribute {name!r}.")
-            setattr(restored, name, value)
-        return restored
 
-    def _covariance(self, tree: dict[str, Any]) -> Covariance:
-        kernel = self.decode(tree["kernel"])
-        if not isinstance(kernel, Kernel):
-            raise CorruptModelError("a covariance without a kernel.")
-        return covariance_of(kernel)
+def _check_kernel(kind: str, params: dict[str, Any]) -> None:
+    """Refuse parameters that a kernel does not check."""
+    if kind in ("Sum", "Product", "Exponentiation"):
+        parts = [params[name] for name in ("kernel", "k1", "k2") if name in params]
+        require(all(isinstance(part, kernels.Kernel) for part in parts), f"a part of a {kind} is no kernel")
+    if kind == "PairwiseKernel":
+        further = params["pairwise_kernels_kwargs"] or {}
+        require(
+            params["metric"] in _METRICS
+            and isinstance(further, dict)
+            and all(name in _METRIC_PARAMETERS and is_number(value) for name, value in further.items()),
+            f"a PairwiseKernel has the parameters {params!r:.200}",
+        )
 
-    def _random(self, tree: dict[str, Any]) -> np.random.RandomState:
-        state = self.decode(tree["state"])
-        # NumPy trusts a state: a wrong one ends the process, or reads beyond the key.
-        name, key, position, has_gauss, gauss = state
-        if not (
-            name == "MT19937"
-            and isinstance(key, np.ndarray)
-            and (key.dtype, key.shape) == (np.uint32, (624,))
-            and type(position) is type(has_gauss) is int
-            and 0 <= position <= 624
-            and has_gauss in (0, 1)
-            and type(gauss) is float
-        ):
-            raise CorruptModelError("a random state is none.")
-        random_state = np.random.RandomState()
-        random_state.set_state(state)
-        return random_state
+
+def _random_state(state: Any) -> np.random.RandomState:
+    # NumPy does not check a state: a wrong one ends the process, or reads beyond the key.
+    name, key, position, has_gauss, gauss = state
+    require(
+        name == "MT19937"
+        and isinstance(key, np.ndarray)
+        and (key.dtype, key.shape) == (np.uint32, (624,))
+        and type(position) is type(has_gauss) is int
+        and 0 <= position <= 624
+        and has_gauss in (0, 1)
+        and type(gauss) is float,
+        "a RandomState has no valid state",
+    )
+    random_state = np.random.RandomState()
+    random_state.set_state(state)
+    return random_state

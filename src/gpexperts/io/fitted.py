@@ -1,0 +1,179 @@
+"""The fitted model in a file: rows, scaling, kernel, trace and choices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.gaussian_process.kernels import Kernel
+
+from gpexperts.calibration import HELD_OUT
+from gpexperts.choices import Choice
+from gpexperts.experts.local import LocalExperts
+from gpexperts.experts.store import ExpertStore
+from gpexperts.io.container import Streamed
+from gpexperts.io.values import Decoder, Encoder, is_int, require
+from gpexperts.kernels.base import Covariance
+from gpexperts.kernels.named import covariance_of
+from gpexperts.kernels.raw import RawInputs
+from gpexperts.model import FittedModel, Seeds
+from gpexperts.scaling import Standardizer
+from gpexperts.settings import Settings
+from gpexperts.training.likelihood import TraceRow
+
+__all__ = ["check_kernel", "choice_trees", "model_tree", "restored_choices", "restored_model"]
+
+_BATCH = 64 * 1024**2
+"""Bytes of rows that are fetched from a cluster at once."""
+_MAX_STEPS = 10_000
+"""Steps of training in a trace."""
+
+
+def check_kernel(kernel: Kernel) -> None:
+    """Refuse a kernel whose hyperparameters cannot be read or printed."""
+    require(bool(np.isfinite(kernel.theta).all()) and str(kernel) != "", "the kernel is not finite")
+
+
+def model_tree(out: Encoder, model: FittedModel) -> dict[str, Any]:
+    """Return the tree of a fitted model."""
+    experts, trace = model.experts, model.trace
+    X, y = (_rows(experts, column) for column in (0, 1))
+    jitter = dict(experts.jitter)
+    values = {
+        "x_scale": [model.x_scale.shift, model.x_scale.scale],
+        "y_scale": [model.y_scale.shift, model.y_scale.scale],
+        "kernel": model.covariance.kernel,
+        "raw_inputs": isinstance(model.covariance, RawInputs),
+        "X": X,
+        "y": y,
+        "offsets": experts.offsets.astype(np.int64),
+        "shared": None if experts.shared is None else list(experts.shared),
+        "jitter": [np.array(list(jitter), dtype=np.int64), np.array(list(jitter.values()), dtype=float)],
+        "centroids": model.centroids,
+        "labels": None if model.labels is None else model.labels.astype(np.int64),
+        "one_output": model.one_output,
+        "trace": [np.array(column) for column in zip(*trace, strict=True)],
+        "seeds": list(model.seeds),
+        "calibrate": model.calibrate,
+        "held_out": None if model.held_out is None else list(model.held_out),
+    }
+    return {**out.named(values, "model"), "choices": choice_trees(out, model.choices)}
+
+
+def _rows(experts: ExpertStore, column: int) -> np.ndarray | Streamed:
+    if isinstance(experts, LocalExperts):
+        return (experts.X, experts.y)[column]
+    shape = int(experts.offsets[-1]), (experts.n_features, experts.n_outputs)[column]
+    return Streamed(shape, lambda: experts.row_batches(column, _BATCH))
+
+
+def restored_model(read: Decoder, tree: dict[str, Any], settings: Settings) -> FittedModel:
+    """Return the model of a tree, with its experts in this process."""
+    X = read.array(tree["X"], (None, None))
+    n, d = X.shape
+    y = read.array(tree["y"], (n, None))
+    p = y.shape[1]
+    offsets = read.array(tree["offsets"], (None,), np.int64)
+    M = len(offsets) - 1
+    increasing = M > 0 and offsets[0] == 0 and offsets[-1] == n and bool((np.diff(offsets) > 0).all())
+    require(increasing and d > 0 and p > 0, "there is an expert without rows, inputs or targets")
+    x_scale, y_scale = (
+        Standardizer(*(read.array(part, (width,)) for part in tree[name]))
+        for name, width in (("x_scale", d), ("y_scale", p))
+    )
+    require(bool((x_scale.scale > 0).all() and (y_scale.scale > 0).all()), "a scale is not positive")
+    shared, held_out = (_pair(read, tree[name], d, p) for name in ("shared", "held_out"))
+    experts = LocalExperts(
+        X,
+        y,
+        offsets,
+        _covariance(read, tree, x_scale, X),
+        shared=shared,
+        factor_budget=settings.factor_budget,
+    )
+    which, jitter = tree["jitter"]
+    which, jitter = read.array(which, (None,), np.int64), read.array(jitter, (None,))
+    valid = len(which) <= M + 1 and bool(((which >= 0) & (which <= M)).all() and (jitter >= 0).all())
+    require(valid, "jitter is not that of experts")
+    experts.jitter = dict(zip(which.tolist(), jitter.tolist(), strict=True))
+    labels, one_output, calibrate = tree["labels"], tree["one_output"], tree["calibrate"]
+    if labels is not None:
+        total = n + sum(len(pair[0]) for pair in (shared, held_out) if pair is not None)
+        labels = read.array(labels, (total,), np.int64)
+        require(bool(((labels >= HELD_OUT) & (labels < M)).all()), "a label is not that of an expert")
+    require(one_output is False or (one_output is True and p == 1), "one_output is wrong")
+    require((calibrate is None) == (held_out is None), "held-out rows and calibrate do not agree")
+    seeds = Seeds(*tree["seeds"])
+    require(all(is_int(seed, 0, 2**32 - 1) for seed in seeds), "a seed is not a number")
+    return FittedModel(
+        x_scale=x_scale,
+        y_scale=y_scale,
+        experts=experts,
+        centroids=read.array(tree["centroids"], (M, d)),
+        labels=labels,
+        one_output=one_output,
+        trace=_trace(read, tree["trace"]),
+        choices=restored_choices(read, tree["choices"]),
+        seeds=seeds,
+        calibrate=calibrate,
+        held_out=held_out,
+    )
+
+
+def _pair(read: Decoder, trees: Any, d: int, p: int) -> tuple[np.ndarray, np.ndarray] | None:
+    if trees is None:
+        return None
+    inputs, targets = trees
+    X = read.array(inputs, (None, d))
+    require(len(X) > 0, "there are no shared or held-out rows")
+    return X, read.array(targets, (len(X), p))
+
+
+def _covariance(read: Decoder, tree: dict[str, Any], x_scale: Standardizer, X: np.ndarray) -> Covariance:
+    """Restore the covariance and evaluate it on two rows: its parameters may have any values."""
+    kernel = read.decode(tree["kernel"])
+    require(isinstance(kernel, Kernel), "the kernel is not a kernel")
+    check_kernel(kernel)
+    covariance = RawInputs(kernel, x_scale) if tree["raw_inputs"] else covariance_of(kernel)
+    X, d = X[:2], X.shape[1]
+    gram, variance, metric = covariance(X, X), covariance.prior_variance(X), covariance.metric(np.ones(d))
+    require(
+        0.0 <= covariance.noise_variance < np.inf
+        and gram.shape == (len(X), len(X))
+        and bool(np.isfinite(gram).all())
+        and np.allclose(gram, gram.T)
+        and variance.shape == (len(X),)
+        and bool(((variance >= 0) & (variance < np.inf)).all())
+        and metric.shape == (d,)
+        and bool(((metric > 0) & (metric < np.inf)).all()),
+        "the kernel is not a covariance of the inputs",
+    )
+    return covariance
+
+
+def _trace(read: Decoder, columns: Any) -> tuple[TraceRow, ...]:
+    """Restore the trace, which is stored by columns: a row takes many times the memory of its numbers."""
+    values = dict(zip(TraceRow._fields, (read.decode(column) for column in columns), strict=True))
+    steps = len(values["step"])
+    require(
+        all(isinstance(column, np.ndarray) and column.dtype.kind in "if" for column in values.values())
+        and all(values[name].shape == (steps,) for name in values.keys() - {"theta"})
+        and values["theta"].ndim == 2
+        and 0 < steps <= _MAX_STEPS,
+        "the columns of the trace do not agree",
+    )
+    lists = (column if name == "theta" else column.tolist() for name, column in values.items())
+    return tuple(TraceRow(*row) for row in zip(*lists, strict=True))
+
+
+def choice_trees(out: Encoder, choices: dict[str, Choice]) -> dict[str, Any]:
+    """Return the trees of choices, by name."""
+    return {name: out.named(vars(choice), f"choices.{name}") for name, choice in choices.items()}
+
+
+def restored_choices(read: Decoder, trees: Any) -> dict[str, Choice]:
+    """Return the choices of trees, by name."""
+    choices = {name: Choice(**read.named(tree)) for name, tree in trees.items()}
+    plain = all(isinstance(c.reason, str) and isinstance(c.evidence, dict) for c in choices.values())
+    require(plain, "a choice has no reason or no evidence")
+    return choices
