@@ -21,7 +21,6 @@ from gpexperts.choices import Choice
 from gpexperts.engines.base import Engine
 from gpexperts.experts.moments import ExpertMoments, Request
 from gpexperts.experts.store import ExpertStore
-from gpexperts.metrics import nlpd
 
 __all__ = ["NEIGHBORS", "Held", "Setups", "Tuned", "Tuning", "hold_out", "scores_of", "tune"]
 
@@ -35,9 +34,10 @@ MAX_SINGLE = 5000
 """Rows of a single expert beyond which it is not factorised again only to correct its variance."""
 EXPERTS = (1, 2, 3, 4, 5, 6, 8)
 NEIGHBORS = (32, 64, 128, 256, 512)
+FIRST_NEIGHBORS = 128
 BESIDE = (1, 2, 4)
-"""Candidates of K, of m, and of K beside the own expert."""
-CLOSE = 0.03
+"""Candidates of K, of m, the m that is tried first, and candidates of K beside the own expert."""
+CLOSE = 0.015
 """Nats per query: the own expert and selected experts are tried together if they are this close."""
 PRUNINGS = (0.3, 0.1, 0.03, 0.01, 1e-3)
 DISAGREEMENTS = (None, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
@@ -45,6 +45,9 @@ ROUGH_DISAGREEMENTS = (None, 2.0, 16.0)
 LOCAL_NOISES = (0.0, 0.25, 0.5, 0.75, 1.0)
 ROUGH_LOCAL_NOISES = (0.0, 0.5, 1.0)
 SCALES = tuple(np.geomspace(0.3, 3.0, 21).tolist())
+CLIPPED = 12.0
+"""Standardised residuals are clipped to this size when setups are compared: otherwise a single row with a
+gross error in its target, or two equal inputs with very different targets, would decide."""
 WORTHWHILE = 0.002
 """Nats per query: what a cheaper setup may cost, and what a correction of the variance must gain."""
 MANY_EXPERTS, DEARER = 1000, 3.0
@@ -202,10 +205,7 @@ class _Tuner:
             moments = self.moments(max(fixed), 0)
             self._try((Tuning(k), moments.first(k)) for k in fixed)
         if own and 0 in setups.experts:
-            for m in own:
-                if self._worse_twice():
-                    break  # larger neighbourhoods have stopped to help
-                self._try([(Tuning(0, m), self.moments(0, m))])
+            self._try_neighbors(own)
         self._try_both(fixed, own, alone=0 in setups.experts, without=0 in setups.neighbors)
         best = min(loss for loss, _ in self.tried.values())
         tuning = min((t for t, (loss, _) in self.tried.items() if loss <= best + price), key=lambda t: t.cost)
@@ -229,9 +229,24 @@ class _Tuner:
         for tuning, moments in setups:
             self.tried[tuning] = self._loss(moments), moments
 
-    def _worse_twice(self) -> bool:
-        losses = [loss for t, (loss, _) in self.tried.items() if t.n_selected == 0]
-        return len(losses) > 2 and min(losses[-2:]) > min(losses) + WORTHWHILE
+    def _try_neighbors(self, own: list[int]) -> None:
+        """Try the own expert alone, from a middle size upwards while it gains, else downwards."""
+
+        def loss(m: int) -> float:
+            setup = Tuning(0, m)
+            if setup not in self.tried:
+                self._try([(setup, self.moments(0, m))])
+            return self.tried[setup][0]
+
+        start = min(range(len(own)), key=lambda i: abs(own[i] - FIRST_NEIGHBORS))
+        upwards = range(start, len(own))
+        for i in upwards[1:]:
+            if loss(own[i]) > loss(own[i - 1]) - WORTHWHILE:
+                break
+        if len(self.tried) and loss(own[start]) <= min(loss(m) for m in own[start : start + 2]) + WORTHWHILE:
+            for i in range(start - 1, -1, -1):
+                if loss(own[i]) > loss(own[i + 1]) + WORTHWHILE:
+                    break
 
     def _try_both(self, fixed: list[int], own: list[int], *, alone: bool, without: bool) -> None:
         """Try the own expert beside selected ones, if one of them alone is not clearly better."""
@@ -246,7 +261,7 @@ class _Tuner:
             best_fixed = min((t for t in best if t.n_selected > 0), key=best.__getitem__)
             if abs(best[best_own] - best[best_fixed]) > CLOSE:
                 return
-            m = min(best_own.n_neighbors, 256)
+            m = min(best_own.n_neighbors, FIRST_NEIGHBORS)
         moments = self.moments(max(beside), m)
         self._try((Tuning(k, m), moments.first(1 + k)) for k in beside)
 
@@ -265,7 +280,7 @@ class _Tuner:
             tried = self._corrections(Tuning(0), moments, ROUGH_DISAGREEMENTS, ROUGH_LOCAL_NOISES)
             return min(loss for loss, _ in tried)
         prediction = self.aggregator.combine(moments)
-        return nlpd(self.y, prediction.mean, np.sqrt(prediction.observation_var(self.noise)))
+        return _robust_nlpd(self.y, prediction.mean, np.sqrt(prediction.observation_var(self.noise)))
 
     def _corrected(self, tuning: Tuning, moments: ExpertMoments) -> tuple[Tuning, dict[str, float]]:
         """Choose the corrections of an observation's variance: the fewest that are as good as the best."""
@@ -297,7 +312,7 @@ class _Tuner:
                 scaled = prediction.corrected(scale, moments.prior_var)
                 std = np.sqrt(scaled.observation_var(self.noise))
                 scale = 1.0 if abs(scale - 1.0) < 1e-9 else scale
-                tried.append((nlpd(self.y, scaled.mean, std), corrected._replace(scale=scale)))
+                tried.append((_robust_nlpd(self.y, scaled.mean, std), corrected._replace(scale=scale)))
         return tried
 
     def scores(self, tuning: Tuning, moments: ExpertMoments) -> np.ndarray:
@@ -319,6 +334,12 @@ def _reason(tuning: Tuning, by_setup: dict[str, float], n: int) -> str:
         f"NLPD {by_setup[str(tuning)]:.4g} on {n} held-out rows{compared and f' ({compared})'}; "
         f"the variance is corrected by {' and '.join(corrections) or 'nothing'}"
     )
+
+
+def _robust_nlpd(y: np.ndarray, mean: np.ndarray, std: np.ndarray) -> float:
+    """NLPD with standardised residuals clipped to ±`CLIPPED`."""
+    z = np.clip((y - mean) / std, -CLIPPED, CLIPPED)
+    return float(np.mean(0.5 * z**2 + np.log(std)) + 0.5 * np.log(2.0 * np.pi))
 
 
 def _number_of_corrections(tuning: Tuning) -> int:

@@ -45,10 +45,11 @@ __all__ = [
     "posterior_variance",
 ]
 
-FULL_SHARE = 0.75
+FULL_SHARE = 0.7
 """Share of the neighbours, the nearest ones, that are not tapered."""
-RESIDUALS = 128
-"""At most so many of the nearest rows give the local variance ratio by their leave-one-out residuals."""
+RESIDUALS, FEW_RESIDUALS = 128, 64
+"""At most so many of the nearest rows give the local variance ratio by their leave-one-out residuals; the
+smaller number for neighbourhoods of more rows than the larger."""
 _CACHED = 60_000
 """Entries of the matrices that are factorised together, so that they stay in the cache."""
 _PIECE = 256
@@ -152,7 +153,7 @@ def _predict(
     covariance: Covariance, rows: Neighbourhood, queries: np.ndarray, weights: bool, local_noise: bool
 ) -> OwnPrediction:
     n, m, p = rows.y.shape
-    h = min(RESIDUALS, m) if local_noise else 0
+    h = (m if m <= RESIDUALS else FEW_RESIDUALS) if local_noise else 0
     scale = covariance.scale  # everything is divided by it: C / s², k / s², and y as it is
     noise = covariance.noise_variance / scale
     if noise == 0.0:
