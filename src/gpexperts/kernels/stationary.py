@@ -9,7 +9,13 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
-from sklearn.gaussian_process.kernels import ConstantKernel, Kernel, Product, RationalQuadratic
+from sklearn.gaussian_process.kernels import (
+    ConstantKernel,
+    Kernel,
+    Product,
+    RationalQuadratic,
+    WhiteKernel,
+)
 
 from gpexperts.kernels.base import Covariance, SignalGradient
 from gpexperts.kernels.profiles import profile_of, slope_in_alpha
@@ -94,6 +100,51 @@ class StationaryCovariance(Covariance):
                 b, i, j = np.nonzero((sq <= small) & (sq > 0.0))
                 sq[b, i, j] = ((Z[b, start + i] - Z[b, start + j]) ** 2).sum(axis=1)
             A[:, start:stop, start:n] = self._profile.correlation(sq, self._alpha)
+
+    def correlations_with_slopes(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return f and W (B, n, n) of small sets of points (B, n, d), and the scaled points z.
+
+        The derivative of f with respect to log ℓ_k is W ∘ (z_k − z'_k)². The last point of a set is its centre.
+        """
+        Z = (points - points[:, -1:]) / self._shape.length_scale
+        sq = _squared_distances(Z, Z, self._profile.far)
+        if self._profile.has_cusp:
+            b, i, j = np.nonzero(sq <= _SMALL * np.einsum("bnd,bnd->bn", Z, Z).max(axis=1)[:, None, None])
+            sq[b, i, j] = ((Z[b, i] - Z[b, j]) ** 2).sum(axis=1)
+        np.einsum("bii->bi", sq)[...] = 0.0
+        f, W = self._profile.with_slope(sq, self._alpha)
+        return f, W, Z
+
+    def in_order_of_theta(self, by_signal: float, by_scale: np.ndarray, by_noise: float) -> np.ndarray:
+        """Put derivatives in the order of `kernel.theta`, without those of fixed hyperparameters.
+
+        Parameters
+        ----------
+        by_signal : float
+            With respect to log s².
+        by_scale : ndarray of shape (d,)
+            With respect to the log of each length scale; summed if there is one for all inputs.
+        by_noise : float
+            With respect to the noise variance.
+        """
+        pieces = [np.empty(0)]
+        for term in self._terms:
+            for part in [term] if isinstance(term, WhiteKernel) else self._factors:
+                if part.n_dims == 0:
+                    continue
+                if isinstance(part, WhiteKernel):
+                    pieces.append(np.array([part.noise_level * by_noise]))
+                elif isinstance(part, ConstantKernel):
+                    pieces.append(np.array([by_signal]))
+                else:
+                    single = np.size(part.length_scale) == 1
+                    pieces.append(by_scale.sum(keepdims=True) if single else by_scale)
+        return np.concatenate(pieces)
+
+    @property
+    def has_shape_parameter(self) -> bool:
+        """Whether the kernel has a trainable parameter besides variances and length scales."""
+        return isinstance(self._shape, RationalQuadratic) and not self._shape.hyperparameter_alpha.fixed
 
     def gram(self, X: np.ndarray) -> np.ndarray:
         if len(X) <= _WHOLE:

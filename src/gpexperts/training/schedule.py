@@ -22,8 +22,10 @@ from sklearn.gaussian_process.kernels import Kernel
 
 from gpexperts.engines.base import Engine
 from gpexperts.kernels.base import Covariance
+from gpexperts.kernels.stationary import StationaryCovariance
 from gpexperts.training.blocks import BlockSampler
 from gpexperts.training.likelihood import Block, TraceRow, Training, maximise_likelihood
+from gpexperts.training.predictive import maximise_density, predictive_density
 
 __all__ = ["Evidence", "StagedTraining", "largest_block", "train_in_stages"]
 
@@ -36,6 +38,14 @@ EXACT = 1500
 """Up to this many rows the later stages train on the exact likelihood of all of them."""
 STEPS_BEFORE_CHOICE = 6
 """…and the kernels that are left are compared after so many steps."""
+POLISHING = ((1500, 48, 8), (1500, 48, 8))
+"""Rows, neighbours and steps of each stage of predictive training."""
+PREDICTED = 4
+"""Rows of each neighbourhood that are predicted."""
+CHECKED = 1000, 128
+"""Fresh rows and neighbours by which its result is accepted…"""
+WORTHWHILE = 0.01
+"""…if their score gains more than this, in nats per row."""
 SETTLED = 0.02
 """Gain in log likelihood per row below which a further stage is not worth its time."""
 CLOSE = 0.03
@@ -143,6 +153,7 @@ def train_in_stages(
         trainings.append(stages.refine(trainings[-1]).training)
     if third[choice].pays or not several:
         trainings[-1] = stages.settle_noise(trainings[-1], blocks)
+    trainings[-1] = stages.polish(trainings[-1])
     if not several:
         ends = {choice: trainings[-1]}
     later = {name: _evidence(training, blocks) for name, training in ends.items()}
@@ -212,6 +223,31 @@ class _Stages:
         gain = (last.log_marginal_likelihood - first.log_marginal_likelihood) / _n_rows(blocks)
         self.report(f"{gain:.4f} nats per row gained on {len(blocks)} new blocks")
         return _Refined(training, pays=steps < 60 if exact else gain >= SETTLED)
+
+    def polish(self, training: Training) -> Training:
+        """Maximise the density of rows given their neighbours, and keep the result if fresh rows agree."""
+        covariance = training.covariance
+        small = self.sampler.n <= EXACT
+        if small or not isinstance(covariance, StationaryCovariance) or covariance.has_shape_parameter:
+            return training
+        polished = covariance
+        for n_rows, m, steps in POLISHING:
+            rows = self.sampler.neighbourhoods(polished.metric(self.sampler.spread), n_rows, m)
+            polished = maximise_density(polished, rows, self.engine, predicted=PREDICTED, max_steps=steps)
+        before, after = (self._prediction_score(c) for c in (covariance, polished))
+        self.report(f"predictive training: score {before:.4f} before, {after:.4f} after, on fresh rows")
+        if after <= before + WORTHWHILE:
+            return training
+        last = training.trace[-1]._replace(theta=polished.kernel.theta)
+        trace = training.trace + _continued([last], training.trace[-1])
+        return Training(polished, trace)
+
+    def _prediction_score(self, covariance: StationaryCovariance) -> float:
+        """Mean of log density and −½ log error of fresh rows given their neighbours, per row and output."""
+        rows = self.sampler.fresh_neighbourhoods(covariance.metric(self.sampler.spread), *CHECKED)
+        density = predictive_density(covariance, rows, self.engine)
+        n = density.n_rows * rows.y.shape[2]
+        return Evidence(density.log_density / n, density.squared_error / n).score
 
     def settle_noise(self, training: Training, blocks: list[Block]) -> Training:
         """Train the noise alone, where there are rows that training has not seen.
