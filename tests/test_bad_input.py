@@ -1,4 +1,4 @@
-"""Bad input gets a clear error that says what to do, or a right answer; never a wrong one."""
+"""Bad input gives an error that says what to do, or a correct prediction; never a wrong one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,17 @@ from gpexperts.exceptions import (
 from gpexperts.partition import PARTITIONERS, KMeansPartitioner
 from gpexperts.selection import SELECTORS, DNNSelector, GGMSelector, KNNSelector, Selector
 
-PAPER = {"partition": "kmeans", "kernel": "rbf", "training": "full", "selection": "knn", "random_state": 0}
+SETTINGS = {
+    "partition": "kmeans",
+    "kernel": "rbf",
+    "training": "full",
+    "selection": "knn",
+    "n_experts": 4,
+    "n_selected": 2,
+    "n_jobs": 1,
+    "random_state": 0,
+}
+FIXED = {"kernel": 0.5 * RBF(1.0) + WhiteKernel(0.01), "optimizer": None}
 
 
 @pytest.fixture
@@ -29,7 +39,7 @@ def data():
 
 
 def model(**settings) -> DistributedGPRegressor:
-    return DistributedGPRegressor(**(PAPER | {"n_experts": 4, "n_selected": 2} | settings))
+    return DistributedGPRegressor(**(SETTINGS | settings))
 
 
 def assert_sane(fitted: DistributedGPRegressor, X, limit: float = np.inf) -> tuple[np.ndarray, np.ndarray]:
@@ -81,7 +91,7 @@ def test_predicting_before_fit_is_refused(data) -> None:
             getattr(model(), method)(data[0])
 
 
-def test_one_row_is_enough_and_says_what_it_knows() -> None:
+def test_one_row_is_predicted() -> None:
     with pytest.warns(ConstantTargetWarning):
         fitted = DistributedGPRegressor(kernel="rbf").fit([[1.0, 2.0]], [3.0])
     mean, _ = assert_sane(fitted, [[1.0, 2.0], [9.0, 9.0]])
@@ -89,7 +99,7 @@ def test_one_row_is_enough_and_says_what_it_knows() -> None:
 
 
 @pytest.mark.parametrize("n", [2, 3])
-def test_very_few_rows_give_a_sane_answer(n: int) -> None:
+def test_very_few_rows_give_finite_predictions(n: int) -> None:
     X, y = np.arange(n)[:, None] * 1.0, np.arange(n) * 2.0
     with np.errstate(all="raise"):
         fitted = DistributedGPRegressor(
@@ -98,11 +108,11 @@ def test_very_few_rows_give_a_sane_answer(n: int) -> None:
     assert_sane(fitted, X, limit=10.0)
 
 
-def test_no_queries_give_no_answers(data) -> None:
+def test_no_queries_give_empty_predictions(data) -> None:
     X, y = data
     for selection in SELECTORS:
         K = "auto" if selection == "all" else 2
-        fitted = model(selection=selection, n_selected=K).fit(X, y)
+        fitted = model(selection=selection, n_selected=K, **FIXED).fit(X, y)
         mean, std = fitted.predict(X[:0], return_std=True)
         assert mean.shape == std.shape == (0,)
         assert fitted.explain(X[:0]).weight.shape[0] == 0
@@ -125,7 +135,7 @@ def test_a_wrong_number_of_experts(data, parameter: str, value, error) -> None:
         model(**({"n_experts": "auto"} | {parameter: value})).fit(*data)
 
 
-def test_both_ways_to_say_m_at_once(data) -> None:
+def test_n_experts_and_expert_size_exclude_each_other(data) -> None:
     with pytest.raises(ValueError, match="Give n_experts or expert_size, not both"):
         model(expert_size=10).fit(*data)
 
@@ -153,8 +163,8 @@ def test_a_wrong_number_of_selected_experts(data, value, error, message: str) ->
         fitted.predict(data[0])
 
 
-def test_all_and_a_smaller_k_contradict_each_other(data) -> None:
-    with pytest.raises(ValueError, match="selection='all' asks all 4 experts"):
+def test_selection_all_excludes_a_smaller_n_selected(data) -> None:
+    with pytest.raises(ValueError, match="selection='all' "):
         model(selection="all").fit(*data)
 
 
@@ -172,7 +182,7 @@ def test_all_and_a_smaller_k_contradict_each_other(data) -> None:
         ("training", ["auto", "full"]),
     ],
 )
-def test_an_unknown_name_is_answered_with_the_known_ones(data, parameter: str, known) -> None:
+def test_the_error_of_an_unknown_name_lists_the_known_ones(data, parameter: str, known) -> None:
     with pytest.raises(ValueError, match="nonsense") as error:
         model(**{parameter: "nonsense"}).fit(*data)
     for name in known:
@@ -217,11 +227,11 @@ def test_a_kernel_of_the_wrong_width(data) -> None:
 
 
 def test_a_kernel_that_is_nothing_but_noise(data) -> None:
-    with pytest.raises(ValueError, match="nothing but noise; add a signal"):
+    with pytest.raises(ValueError, match="is only noise; add a signal"):
         model(kernel=WhiteKernel()).fit(*data)
 
 
-class _Careless(Selector):
+class _Wrong(Selector):
     def __init__(self, index=None):
         self.index = index
 
@@ -236,14 +246,14 @@ class _Careless(Selector):
         ([-2, 0], "from −1 to 3"),
         ([0.0, 1.0], "int"),
         ([1, 1], "twice"),
-        ([-1, -1], "nobody"),
+        ([-1, -1], "without an expert"),
     ],
 )
-def test_a_selector_s_mistake_is_named(data, index, message: str) -> None:
+def test_wrong_results_of_a_selector_are_refused(data, index, message: str) -> None:
     for n_selected in (2, "auto"):
         with pytest.raises(ValueError, match=message):
-            model(selection=_Careless(index), n_selected=n_selected).fit(*data)
-    fitted = model().fit(*data).set_params(selection=_Careless(index))
+            model(selection=_Wrong(index), n_selected=n_selected).fit(*data)
+    fitted = model().fit(*data).set_params(selection=_Wrong(index))
     for method in (fitted.predict, fitted.explain, fitted.select):
         with pytest.raises(ValueError, match=message):
             method(data[0])
@@ -258,7 +268,7 @@ def test_labels_of_the_wrong_shape_or_type(data, labels) -> None:
         model(partition=labels, n_experts="auto").fit(*data)
 
 
-def test_labels_that_contradict_m(data) -> None:
+def test_labels_that_do_not_fit_n_experts(data) -> None:
     with pytest.raises(ValueError, match="n_experts=4, but partition holds 3 different labels"):
         model(partition=np.arange(60) % 3).fit(*data)
 
@@ -286,16 +296,16 @@ def test_a_constant_target_is_predicted_everywhere(data, value, standardize: boo
     assert (std <= 1e-6 * max(abs(value), 1e-6)).all()
 
 
-def test_one_constant_output_does_not_spoil_the_other(data) -> None:
+def test_a_constant_output_does_not_change_the_other(data) -> None:
     X, y = data
-    lone_mean, lone_std = model().fit(X, y).predict(X, return_std=True)
+    single_mean, single_std = model().fit(X, y).predict(X, return_std=True)
     with pytest.warns(ConstantTargetWarning, match="output 0"):
         fitted = model().fit(X, np.stack([np.full(60, 7.0), y], axis=1))
     mean, std = assert_sane(fitted, X)
     np.testing.assert_allclose(mean[:, 0], 7.0, rtol=1e-12)
     assert (std[:, 0] < 1e-6).all()
-    np.testing.assert_allclose(mean[:, 1], lone_mean, rtol=1e-6, atol=1e-8)
-    np.testing.assert_allclose(std[:, 1], lone_std, rtol=1e-6)
+    np.testing.assert_allclose(mean[:, 1], single_mean, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(std[:, 1], single_std, rtol=1e-6)
 
 
 @pytest.mark.parametrize("partition", PARTITIONERS)
@@ -323,14 +333,14 @@ def test_all_rows_equal(name: str, partition: str) -> None:
 
 def test_empty_clusters_are_dropped_with_a_warning(data) -> None:
     X, y = np.repeat([[0.0], [1.0], [5.0]], 20, axis=0), np.random.default_rng(0).normal(size=60)
-    with pytest.warns(FewerExpertsWarning, match="5 parts were asked for, but only 3 have rows"):
+    with pytest.warns(FewerExpertsWarning, match="only 3"):
         fitted = model(n_experts=5, n_selected=4).fit(X, y)
     assert fitted.n_experts_ == 3
     assert fitted.select(X).shape == (60, 3)
     assert_sane(fitted, X)
 
 
-def test_repeated_rows_without_noise_are_mended_and_reported() -> None:
+def test_jitter_for_repeated_rows_without_noise_is_reported() -> None:
     X = np.repeat(np.linspace(0, 1, 10)[:, None], 3, axis=0)
     y = np.sin(5 * X[:, 0])
     kernel = 1.0 * RBF(0.5, "fixed") + WhiteKernel(1e-18, "fixed")
@@ -346,10 +356,12 @@ def test_repeated_rows_without_noise_are_mended_and_reported() -> None:
 
 
 @pytest.mark.parametrize("name", AGGREGATORS)
-def test_types_and_layouts_give_the_same_answer(name: str) -> None:
+def test_types_and_layouts_give_the_same_prediction(name: str) -> None:
     rng = np.random.default_rng(0)
     X, y = rng.integers(0, 50, size=(60, 3)), rng.integers(-5, 5, size=60)
-    expected = model(aggregation=name).fit(X.astype(float), y.astype(float)).predict(X, return_std=True)
+    expected = (
+        model(aggregation=name, **FIXED).fit(X.astype(float), y.astype(float)).predict(X, return_std=True)
+    )
     frozen_X, frozen_y = X.astype(float), y.astype(float)
     frozen_X.flags.writeable = frozen_y.flags.writeable = False
     strided = np.zeros((120, 6))
@@ -364,18 +376,18 @@ def test_types_and_layouts_give_the_same_answer(name: str) -> None:
         (X.tolist(), y.tolist()),
     ]
     for X_variant, y_variant in variants:
-        fitted = model(aggregation=name).fit(X_variant, y_variant)
+        fitted = model(aggregation=name, **FIXED).fit(X_variant, y_variant)
         np.testing.assert_array_equal(fitted.predict(X_variant, return_std=True), expected)
 
 
-def test_the_caller_s_arrays_are_left_alone(data) -> None:
+def test_the_caller_s_arrays_are_neither_changed_nor_kept(data) -> None:
     X, y = data
     before = X.copy(), y.copy()
     fitted = model().fit(X, y)
     fitted.predict(X, return_std=True)
     np.testing.assert_array_equal(X, before[0])
     np.testing.assert_array_equal(y, before[1])
-    X[:], y[:] = 0.0, 0.0  # nor does the model look at them later
+    X[:], y[:] = 0.0, 0.0  # the model has its own copies
     np.testing.assert_array_equal(fitted.predict(before[0]), model().fit(*before).predict(before[0]))
 
 
@@ -396,7 +408,7 @@ class _NoCovariance(RBF):
         return (-result[0], -result[1]) if eval_gradient else -result
 
 
-def test_a_kernel_that_is_no_covariance_is_named_not_lapack(data) -> None:
+def test_a_kernel_that_is_no_covariance_is_refused(data) -> None:
     with pytest.raises(NotPositiveDefiniteError, match=r"not positive definite.*Add a WhiteKernel"):
         model(kernel=_NoCovariance(), optimizer=None).fit(*data)
 

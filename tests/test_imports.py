@@ -1,4 +1,4 @@
-"""Importing the library is cheap, and what it lacks it names."""
+"""Importing the library is cheap, and a missing extra is named."""
 
 from __future__ import annotations
 

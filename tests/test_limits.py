@@ -15,7 +15,7 @@ RULES = list(AGGREGATORS)
 
 
 def rule(name: str):
-    """The rule without NPAE's nugget, which identities do not know."""
+    """The aggregator, without NPAE's nugget: identities hold without it."""
     return NPAE(nugget=0.0) if name == "npae" else name
 
 
@@ -53,12 +53,12 @@ def test_grbcm_with_one_enhanced_expert_is_the_exact_gp(seed: int) -> None:
 
 
 @pytest.mark.parametrize("name", EXACT_FOR_ONE)
-def test_one_selected_expert_is_taken_at_its_word(problem: Problem, name: str) -> None:
+def test_one_selected_expert_is_kept_as_it_is(problem: Problem, name: str) -> None:
     model = fixed_model(problem, selection="knn", n_selected=1, aggregation=rule(name))
-    asked = model.select(problem.X_new)[:, 0]
+    selected = model.select(problem.X_new)[:, 0]
     experts = local_gps(problem)
-    mean = [experts[i].mean[q] for q, i in enumerate(asked)]
-    std = [experts[i].var[q] ** 0.5 for q, i in enumerate(asked)]
+    mean = [experts[i].mean[q] for q, i in enumerate(selected)]
+    std = [experts[i].var[q] ** 0.5 for q, i in enumerate(selected)]
     assert_close(latent(model, problem.X_new), (mean, std), problem)
 
 
@@ -71,7 +71,7 @@ def test_npae_with_one_row_per_expert_is_the_exact_gp(seed: int) -> None:
 
 
 @pytest.mark.parametrize("name", RULES)
-def test_far_from_all_data_the_prior_comes_back(problem: Problem, name: str) -> None:
+def test_far_from_all_data_the_prediction_is_the_prior(problem: Problem, name: str) -> None:
     mean, std = latent(fixed_model(problem, aggregation=rule(name)), np.full((2, 2), 1e3))
     K = problem.n_experts if name == "poe" else 1
     np.testing.assert_allclose(mean, 0.0, atol=1e-12)
@@ -80,10 +80,10 @@ def test_far_from_all_data_the_prior_comes_back(problem: Problem, name: str) -> 
 
 @pytest.mark.parametrize("name", RULES)
 def test_selecting_all_equals_no_selection(problem: Problem, name: str) -> None:
-    everyone = latent(fixed_model(problem, aggregation=rule(name)), problem.X_new)
+    without = latent(fixed_model(problem, aggregation=rule(name)), problem.X_new)
     for selection in ("knn", "ggm"):
         model = fixed_model(problem, aggregation=rule(name), selection=selection, n_selected=1.0)
-        assert_close(latent(model, problem.X_new), everyone, problem)
+        assert_close(latent(model, problem.X_new), without, problem)
 
 
 @pytest.mark.parametrize("name", RULES)
@@ -123,7 +123,7 @@ def test_no_variance_is_negative_or_above_the_prior(seed: int, name: str) -> Non
     assert (std <= p.scale * (1 + 1e-12)).all()
 
 
-def test_npae_is_never_less_sure_than_its_best_expert_nor_surer_than_the_exact_gp(problem: Problem) -> None:
+def test_the_variance_of_npae_lies_between_the_exact_gp_and_the_best_expert(problem: Problem) -> None:
     _, std = latent(fixed_model(problem, aggregation=NPAE(nugget=0.0)), problem.X_new)
     best = np.min([e.var for e in local_gps(problem)], axis=0) ** 0.5
     exact = gp(problem, np.arange(len(problem.X))).var ** 0.5

@@ -46,7 +46,7 @@ def test_crps_is_the_integral_that_defines_it(predictions) -> None:
 
 
 @pytest.mark.parametrize("level", [0.5, 0.9, 0.99])
-def test_coverage_of_honest_intervals_is_their_level(level: float) -> None:
+def test_coverage_of_calibrated_intervals_is_their_level(level: float) -> None:
     y = np.random.default_rng(0).normal(size=40_000)
     assert metrics.coverage(y, np.zeros_like(y), np.ones_like(y), level) == pytest.approx(level, abs=0.008)
     low, high = stats.norm.interval(level)

@@ -7,6 +7,7 @@ thousand rows. Repairs and jitter are reported to the client by Dask's events, w
 from __future__ import annotations
 
 import uuid
+import weakref
 from typing import Any
 
 import numpy as np
@@ -68,9 +69,13 @@ def predict_lazily(
 def _subscribed(predictor: Predictor, client: Any) -> str:
     """Return the topic on which workers report repairs and jitter to the predictor."""
     topic = f"gpexperts-{uuid.uuid4().hex}"
+    reference = weakref.ref(predictor)  # the client would keep the experts on the cluster for ever
 
     def receive(event: Any) -> None:
         _, report = event
+        predictor = reference()
+        if predictor is None:
+            return
         predictor.count_repairs(int(report["repaired"]))
         predictor.model.experts.jitter.update({int(i): float(j) for i, j in report["jitter"]})
         predictor.report_jitter()

@@ -1,9 +1,4 @@
-"""The parameters of the estimator: each is named, described, defaulted and checked here, and only here.
-
-`PARAMETERS` is the table. The estimator's docstring and the options of ``gpexperts fit`` are made from it,
-model files hold its names, and a test compares it with the constructor. `Settings` is a checked snapshot of
-the values at the start of a fit or a prediction.
-"""
+"""Settings: a checked snapshot of the parameters at the start of a fit or a prediction."""
 
 from __future__ import annotations
 
@@ -11,7 +6,7 @@ import copy
 from collections.abc import Mapping
 from dataclasses import dataclass
 from numbers import Integral
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone
@@ -25,154 +20,22 @@ from gpexperts.memory import bytes_of
 from gpexperts.partition import PARTITIONERS, Partitioner
 from gpexperts.partition.assign import labels_are_given
 from gpexperts.selection import SELECTORS, ClassifierSelector, NearestRowsSelector, Selector
-from gpexperts.validation import is_auto, is_number, member, positive_int
+from gpexperts.validation import (
+    check_bool,
+    check_count,
+    check_n_jobs,
+    check_seed,
+    check_word,
+    is_auto,
+    is_number,
+    member,
+    positive_int,
+)
 
-__all__ = ["PARAMETERS", "RENAMED", "Parameter", "Settings", "documented", "number_selected"]
+__all__ = ["Settings", "number_selected"]
 
 _WORK_BYTES = 256 * 1024**2
 """Work arrays of a batch take no more than this, however large the budget: larger ones are no faster."""
-
-
-class Parameter(NamedTuple):
-    """One parameter of the estimator."""
-
-    default: Any
-    accepts: str
-    """What it may be, as in a docstring."""
-    help: str
-    """What it does, in a sentence or two."""
-    flag: Any = None
-    """The type that the command line reads; None if it is no option of ``gpexperts fit``."""
-
-
-PARAMETERS: dict[str, Parameter] = {
-    "n_experts": Parameter("auto", 'int or "auto"', "Number of experts, M.", str),
-    "expert_size": Parameter(
-        "auto",
-        'int or "auto"',
-        "Training rows per expert, from which M follows.",
-        str,
-    ),
-    "partition": Parameter(
-        "auto",
-        '{"auto", "balanced", "kmeans", "random"}, Partitioner or int array of shape (n,)',
-        'How the training rows are divided among experts. "auto" is "balanced" in the metric of the trained '
-        "kernel. An int array gives the expert of each row; −1 marks rows that GRBCM shares.",
-        str,
-    ),
-    "kernel": Parameter(
-        "auto",
-        '{"auto", "rbf", "matern12", "matern32", "matern52"}, scikit-learn kernel or None',
-        '"auto" (or None) chooses among the named kernels, each constant × shape with one length scale per '
-        "input + white noise. A kernel object is evaluated on X as given, as in scikit-learn: lengths in "
-        "the units of X, variances in those of y², y centred. The WhiteKernel terms of its top-level sum "
-        "are the noise.",
-        str,
-    ),
-    "optimizer": Parameter(
-        "lbfgs", '"lbfgs" or None', "None keeps the hyperparameters of the given kernel.", None
-    ),
-    "n_restarts": Parameter(0, "int", "Additional random starts of the first training stage.", int),
-    "training": Parameter(
-        "auto",
-        '{"auto", "full"}',
-        '"auto" trains on small blocks of rows from every region, at a cost that does not grow with n. '
-        '"full" maximises the likelihood of all parts, as in the paper.',
-        str,
-    ),
-    "selection": Parameter(
-        "auto",
-        '{"auto", "nearest_rows", "knn", "dnn", "ggm", "all"}, Selector or classifier with predict_proba',
-        'How the experts of a query are selected. "auto" is "nearest_rows": the experts that own the nearest '
-        "training rows, in the metric of the kernel.",
-        str,
-    ),
-    "n_selected": Parameter(
-        "auto",
-        'int, float or "auto"',
-        "Number of selected experts per query, K. A float is the ratio K/M, so that 1 is one expert and 1.0 "
-        'is all; 0 uses the own expert alone. "auto" chooses K and the corrections of the variance by '
-        "held-out log density.",
-        str,
-    ),
-    "n_neighbors": Parameter(
-        "auto",
-        'int or "auto"',
-        "Number of training rows, the nearest ones in the metric of the kernel, that form the query's own "
-        "expert; 0 for none. It is used alone (n_selected=0), or as one more expert of NPAE. "
-        '"auto" chooses by held-out log density, and is 0 for other rules and for one expert.',
-        str,
-    ),
-    "aggregation": Parameter(
-        "npae",
-        '{"npae", "poe", "gpoe", "bcm", "rbcm", "grbcm"} or Aggregator',
-        "How the predictions of the selected experts are combined.",
-        str,
-    ),
-    "standardize": Parameter(
-        True,
-        "bool",
-        "Whether inputs and target are scaled to zero mean and unit variance. For a kernel object, only y is "
-        "centred; False changes nothing at all.",
-        bool,
-    ),
-    "memory_budget": Parameter(
-        "auto",
-        'int, str or "auto"',
-        'Bytes (or "4GiB") for stored factors and work arrays; "auto" is a quarter of the memory.',
-        str,
-    ),
-    "engine": Parameter(
-        None,
-        'None, "dask", str, dask.distributed.Client or Engine',
-        'Where the work runs. None is threads of this machine; "dask" is the current Dask client, or a new '
-        "LocalCluster; a str is the address of a scheduler. A Client is stored as its address.",
-        str,
-    ),
-    "n_jobs": Parameter(
-        None, "int or None", "Threads; None is all usable cores, or 1 inside another worker.", int
-    ),
-    "random_state": Parameter(None, "int, RandomState or None", "Seed of every random choice.", int),
-    "verbose": Parameter(0, "int", "1 prints stages and decisions, 2 every step.", None),
-    "calibrate": Parameter(
-        None,
-        '{None, "scale", "conformal"}',
-        "Whether a tenth of the rows (100 to 2,000, at most a quarter) is held out before anything is "
-        'learned, to calibrate intervals. "scale" multiplies the variance of an observation by one number '
-        'per output. "conformal" takes the widths of `predict_interval` from the quantiles of '
-        "|y − mean|/std: at least `level` of new rows lie inside, whatever the model.",
-        str,
-    ),
-}
-
-RENAMED: dict[str, str] = {
-    "normalize_y": "use standardize=True (the default)",
-    "alpha": "add a WhiteKernel to the kernel; its level is the noise variance",
-    "n_restarts_optimizer": "use n_restarts",
-    "copy_X_train": "leave it out; the training rows are always copied",
-    "n_targets": "leave it out; the number of targets is read from y",
-    "checkpoint": "leave it out; training takes a minute at any size",
-    "share_inputs": "leave it out; rows of a dask collection are shared among its workers",
-}
-"""Names of scikit-learn and of earlier versions, and what to do instead."""
-
-
-def documented(cls: type) -> type:
-    """Class decorator: put the parameters into the docstring, in place of ``{parameters}``."""
-    lines = []
-    for name, parameter in PARAMETERS.items():
-        lines += [
-            f"    {name} : {parameter.accepts}, default={parameter.default!r}",
-            *_wrapped(parameter.help),
-        ]
-    cls.__doc__ = (cls.__doc__ or "").replace("    {parameters}", "\n".join(lines))
-    return cls
-
-
-def _wrapped(text: str) -> list[str]:
-    import textwrap
-
-    return textwrap.wrap(text, 100, initial_indent=" " * 8, subsequent_indent=" " * 8)
 
 
 @dataclass(frozen=True)
@@ -203,10 +66,15 @@ class Settings:
             values["kernel"] = "auto"
         if values["optimizer"] == "fmin_l_bfgs_b":  # scikit-learn's name
             values["optimizer"] = "lbfgs"
-        _one_of(values, "optimizer", ("lbfgs", None))
-        _one_of(values, "training", ("auto", "full"))
-        _one_of(values, "calibrate", METHODS)
-        _check_n_restarts(values["n_restarts"])
+        check_word(values["optimizer"], "optimizer", ("lbfgs", None))
+        check_word(values["training"], "training", ("auto", "full"))
+        check_word(values["calibrate"], "calibrate", METHODS)
+        check_count(values["n_restarts"], "n_restarts")
+        verbose = values["verbose"]
+        check_count(int(verbose) if isinstance(verbose, bool) else verbose, "verbose")
+        check_bool(values["standardize"], "standardize")
+        check_n_jobs(values["n_jobs"])
+        check_seed(values["random_state"])
         _check_neighbors(values)
         partition = values["partition"]
         return cls(
@@ -279,20 +147,6 @@ def number_selected(n_selected: Any, n_experts: int, *, given: int | None) -> in
             f"n_selected={ratio} is a ratio K/M and must lie in (0, 1]; for a number of experts give an int."
         )
     return max(1, int(np.floor(ratio * n_experts + 0.5)))
-
-
-def _one_of(values: Mapping[str, Any], name: str, accepted: tuple[Any, ...]) -> None:
-    value = values[name]
-    if not (value is None or isinstance(value, str)) or value not in accepted:
-        listed = ", ".join(map(repr, accepted[:-1])) + f" or {accepted[-1]!r}"
-        raise ValueError(f"{name} must be {listed}, got {value!r}.")
-
-
-def _check_n_restarts(value: Any) -> None:
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
-        raise TypeError(f"n_restarts must be an int, got {value!r}.")
-    if value < 0:
-        raise ValueError(f"n_restarts must be at least 0, got {value}.")
 
 
 def _check_neighbors(values: Mapping[str, Any]) -> None:

@@ -6,7 +6,20 @@ from collections.abc import Mapping
 from numbers import Integral, Real
 from typing import Any, TypeVar
 
-__all__ = ["is_auto", "is_number", "member", "positive_int"]
+import numpy as np
+from sklearn.utils import check_random_state
+
+__all__ = [
+    "check_bool",
+    "check_count",
+    "check_n_jobs",
+    "check_seed",
+    "check_word",
+    "is_auto",
+    "is_number",
+    "member",
+    "positive_int",
+]
 
 Stage = TypeVar("Stage")
 
@@ -49,3 +62,42 @@ def member(value: Any, named: Mapping[str, type[Stage]], base: Any, parameter: s
             return named[value]()
         raise ValueError(f"Unknown {parameter} {value!r}; known names are {known}.")
     raise TypeError(f"{parameter} must be one of {known} or an instance of {base.__name__}, got {value!r}.")
+
+
+def check_word(value: Any, parameter: str, accepted: tuple[str | None, ...]) -> None:
+    """Refuse a value that is not one of the accepted words."""
+    if not (value is None or isinstance(value, str)) or value not in accepted:
+        listed = ", ".join(map(repr, accepted[:-1])) + f" or {accepted[-1]!r}"
+        raise ValueError(f"{parameter} must be {listed}, got {value!r}.")
+
+
+def check_count(value: Any, parameter: str) -> None:
+    """Refuse a value that is not an int of at least 0."""
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise TypeError(f"{parameter} must be an int, got {value!r}.")
+    if value < 0:
+        raise ValueError(f"{parameter} must be at least 0, got {value}.")
+
+
+def check_bool(value: Any, parameter: str) -> None:
+    """Refuse a value that is not True or False: any text, "no" included, is true."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{parameter} must be True or False, got {value!r}.")
+
+
+def check_n_jobs(value: Any) -> None:
+    """Refuse a number of threads that joblib does not understand."""
+    if value is not None and (isinstance(value, bool) or not isinstance(value, Integral)):
+        raise TypeError(f"n_jobs must be an int or None, got {value!r}.")
+    if value == 0:
+        raise ValueError("n_jobs must not be 0; None or -1 is all usable cores.")
+
+
+def check_seed(value: Any) -> None:
+    """Refuse a `random_state` that scikit-learn does not understand."""
+    try:
+        check_random_state(value)
+    except ValueError as error:
+        raise ValueError(
+            f"random_state must be None, an int from 0 to 2³² − 1 or a RandomState, got {value!r}."
+        ) from error

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from gpexperts import DistributedGPRegressor
 from gpexperts.cli.parameters import with_options
-from gpexperts.settings import PARAMETERS, Parameter
+from gpexperts.parameters import PARAMETERS, Parameter
 
 OPTIONS: dict[tuple[str, ...], dict[str, Any]] = {
     ("--n-experts", "3"): {"n_experts": 3},

@@ -1,4 +1,4 @@
-"""Local GPs against scikit-learn's at the same hyperparameters, and the care taken of their factors."""
+"""Local experts against scikit-learn's GP at the same hyperparameters, and which factors are kept."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ import pytest
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, DotProduct, Matern, RationalQuadratic, WhiteKernel
 
-from gpexperts.experts import Experts, covariance_of
+from gpexperts.experts.gather import pair_covariance
+from gpexperts.experts.local import LocalExperts
+from gpexperts.kernels.named import covariance_of
 from tests.problems import Problem, local_gps
 
 KERNELS = {
@@ -18,10 +20,10 @@ KERNELS = {
 }
 
 
-def experts_of(p: Problem, kernel=None, *, shared=None, factor_budget: int = 10**9) -> Experts:
+def experts_of(p: Problem, kernel=None, *, shared=None, factor_budget: int = 10**9) -> LocalExperts:
     order = np.argsort(p.labels, kind="stable")
     offsets = np.concatenate([[0], np.cumsum(np.bincount(p.labels))])
-    return Experts(
+    return LocalExperts(
         p.X[order], p.y[order, None], offsets, covariance_of(kernel or p.kernel),
         shared=shared, factor_budget=factor_budget,
     )  # fmt: skip
@@ -37,26 +39,32 @@ def test_an_expert_is_scikit_learn_s_gp_on_its_rows(problem: Problem, name: str)
             problem.X[rows], problem.y[rows]
         )
         mean, std = gp.predict(problem.X_new, return_std=True)
-        answer = experts.answer(i, problem.X_new)
+        prediction = experts.predict(i, problem.X_new)
         prior = experts.covariance.prior_variance(problem.X_new)
-        np.testing.assert_allclose(answer.mean[:, 0], mean, rtol=1e-8, atol=1e-8)
-        var = prior - answer.explained + experts.covariance.noise_variance
+        np.testing.assert_allclose(prediction.mean[:, 0], mean, rtol=1e-8, atol=1e-8)
+        var = prior - prediction.explained + experts.covariance.noise_variance
         np.testing.assert_allclose(var, std**2, rtol=1e-8, atol=1e-8)
 
 
 def test_weights_and_pair_covariances(problem: Problem) -> None:
     experts, naive = experts_of(problem), local_gps(problem)
-    answers = [experts.answer(i, problem.X_new, weights=True) for i in range(problem.n_experts)]
-    for answer, expected in zip(answers, naive, strict=True):
-        np.testing.assert_allclose(answer.weights, expected.q, rtol=1e-7, atol=1e-9)
-        np.testing.assert_allclose(answer.mean[:, 0], expected.mean, rtol=1e-8, atol=1e-9)
+    predictions = [experts.predict(i, problem.X_new, weights=True) for i in range(problem.n_experts)]
+    for prediction, expected in zip(predictions, naive, strict=True):
+        np.testing.assert_allclose(prediction.weights, expected.q, rtol=1e-7, atol=1e-9)
+        np.testing.assert_allclose(prediction.mean[:, 0], expected.mean, rtol=1e-8, atol=1e-9)
     cross = problem.signal(problem.X[problem.labels == 0], problem.X[problem.labels == 2])
     expected = np.einsum("ni,ij,nj->n", naive[0].q, cross, naive[2].q)
-    actual = experts.pair_covariance(0, 2, answers[0].weights, answers[2].weights)
+    actual = pair_covariance(
+        experts.covariance,
+        experts.rows(0)[0],
+        experts.rows(2)[0],
+        predictions[0].weights,
+        predictions[2].weights,
+    )
     np.testing.assert_allclose(actual, expected, rtol=1e-7, atol=1e-9)
 
 
-def test_surprise_is_what_leaving_rows_out_one_by_one_shows(problem: Problem) -> None:
+def test_local_noise_is_that_of_rows_left_out_one_by_one(problem: Problem) -> None:
     kernel, experts = problem.kernel, experts_of(problem)
     for i in range(problem.n_experts):
         X, y = problem.X[problem.labels == i], problem.y[problem.labels == i]
@@ -68,31 +76,34 @@ def test_surprise_is_what_leaving_rows_out_one_by_one_shows(problem: Problem) ->
         rho = problem.signal(problem.X_new, X) / problem.signal(X[:1], X[:1])
         whole = (16 + z2.sum()) / (16 + len(X))
         expected = (16 * whole + rho**4 @ z2) / (16 + (rho**4).sum(axis=1))
-        answer = experts.answer(i, problem.X_new, surprise=True)
-        np.testing.assert_allclose(answer.surprise[:, 0], expected, rtol=1e-6)
+        prediction = experts.predict(i, problem.X_new, local_noise=True)
+        np.testing.assert_allclose(prediction.local_noise[:, 0], expected, rtol=1e-6)
 
 
-def test_a_pair_out_of_reach_is_not_computed(problem: Problem, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_covariance_of_distant_experts_is_not_computed(
+    problem: Problem, monkeypatch: pytest.MonkeyPatch
+) -> None:
     far = problem._replace(X=problem.X + 1e4 * problem.labels[:, None])
     experts = experts_of(far)
     q = np.ones((3, experts.size(0))), np.ones((3, experts.size(1)))
     monkeypatch.setattr(type(experts.covariance), "__call__", None)
-    np.testing.assert_array_equal(experts.pair_covariance(0, 1, *q), np.zeros(3))
+    covariances = pair_covariance(experts.covariance, experts.rows(0)[0], experts.rows(1)[0], *q)
+    np.testing.assert_array_equal(covariances, np.zeros(3))
 
 
-def test_only_the_mean_is_paid_for_if_only_the_mean_is_wanted(problem: Problem) -> None:
-    answer = experts_of(problem).answer(1, problem.X_new, variance=False)
-    assert answer.explained is None
-    assert answer.weights is None
-    np.testing.assert_allclose(answer.mean[:, 0], local_gps(problem)[1].mean, rtol=1e-8, atol=1e-9)
+def test_variances_are_not_computed_unless_requested(problem: Problem) -> None:
+    prediction = experts_of(problem).predict(1, problem.X_new, variance=False)
+    assert prediction.explained is None
+    assert prediction.weights is None
+    np.testing.assert_allclose(prediction.mean[:, 0], local_gps(problem)[1].mean, rtol=1e-8, atol=1e-9)
 
 
 @pytest.mark.parametrize("budget", [0, 8 * (20 * 20 + 20), 2 * 8 * (20 * 20 + 20)])
-def test_letting_factors_go_changes_nothing(problem: Problem, budget: int) -> None:
+def test_dropped_factors_do_not_change_the_predictions(problem: Problem, budget: int) -> None:
     plenty, scarce = experts_of(problem), experts_of(problem, factor_budget=budget)
     for i in [0, 1, 2, 3, 0, 3, 1, 1]:
         for kept, remade in zip(
-            plenty.answer(i, problem.X_new), scarce.answer(i, problem.X_new), strict=True
+            plenty.predict(i, problem.X_new), scarce.predict(i, problem.X_new), strict=True
         ):
             np.testing.assert_array_equal(kept, remade)
 

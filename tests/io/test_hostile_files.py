@@ -29,9 +29,9 @@ from gpexperts.exceptions import (
     NotPositiveDefiniteError,
     UnsavableModelError,
 )
+from gpexperts.parameters import PARAMETERS
 from gpexperts.schema import Column, TableSchema
 from gpexperts.selection import GGMSelector, KNNSelector, NearestRowsSelector
-from gpexperts.settings import PARAMETERS
 
 from .forging import Parts, forged, put_together, raw_file, taken_apart, with_checksum
 

@@ -56,7 +56,7 @@ def new_model() -> DistributedGPRegressor:
     return DistributedGPRegressor(n_experts=5, kernel="matern32", selection="dnn", n_jobs=2, random_state=0)
 
 
-def answers(model: DistributedGPRegressor) -> np.ndarray:
+def predictions(model: DistributedGPRegressor) -> np.ndarray:
     return np.concatenate(model.predict(data(9)[0], return_std=True))
 
 
@@ -73,7 +73,7 @@ def check_nothing_is_left_running() -> None:
 
 def interrupt_fit(rounds: int, folder: Path) -> int:
     X, y = data(0)
-    expected = answers(new_model().fit(X, y))
+    expected = predictions(new_model().fit(X, y))
 
     def attempt(seconds: float) -> bool:
         model = new_model()
@@ -83,7 +83,7 @@ def interrupt_fit(rounds: int, folder: Path) -> int:
         if hit:
             assert set(vars(model)) == before, "an interrupted fit left something behind"
             model.fit(X, y)
-        np.testing.assert_array_equal(answers(model), expected)
+        np.testing.assert_array_equal(predictions(model), expected)
         return hit
 
     return repeatedly(rounds, attempt)
@@ -92,14 +92,14 @@ def interrupt_fit(rounds: int, folder: Path) -> int:
 def interrupt_refit(rounds: int, folder: Path) -> int:
     (X, y), other = data(2), data(1)
     model = new_model().fit(*other)
-    expected = answers(model)
+    expected = predictions(model)
 
     def attempt(seconds: float) -> bool:
         hit = cut_short(lambda: model.fit(X[:, ::-1] * 5, y * 3), seconds)
         check_nothing_is_left_running()
         if not hit:
             model.fit(*other)
-        np.testing.assert_array_equal(answers(model), expected)
+        np.testing.assert_array_equal(predictions(model), expected)
         return hit
 
     return repeatedly(rounds, attempt)
@@ -107,14 +107,14 @@ def interrupt_refit(rounds: int, folder: Path) -> int:
 
 def interrupt_predict(rounds: int, folder: Path) -> int:
     fitted = new_model().fit(*data(1))
-    expected = answers(fitted)
+    expected = predictions(fitted)
     fresh = pickle.dumps(fitted)  # without factors
 
     def attempt(seconds: float) -> bool:
         model = pickle.loads(fresh)
-        hit = cut_short(lambda: answers(model), seconds)
+        hit = cut_short(lambda: predictions(model), seconds)
         check_nothing_is_left_running()
-        np.testing.assert_array_equal(answers(model), expected)
+        np.testing.assert_array_equal(predictions(model), expected)
         return hit
 
     return repeatedly(rounds, attempt)
@@ -122,14 +122,14 @@ def interrupt_predict(rounds: int, folder: Path) -> int:
 
 def interrupt_save(rounds: int, folder: Path) -> int:
     models = [new_model().fit(*data(seed)) for seed in (1, 2)]
-    expected = {answers(m).tobytes() for m in models}
+    expected = {predictions(m).tobytes() for m in models}
     path = folder / "model.gpx"
     models[0].save(path, include_factors=True)
 
     def attempt(seconds: float) -> bool:
         models.reverse()
         hit = cut_short(lambda: models[0].save(path, include_factors=True), seconds)
-        assert answers(load(path)).tobytes() in expected
+        assert predictions(load(path)).tobytes() in expected
         assert [p.name for p in folder.iterdir()] == ["model.gpx"], "a half-written file was left behind"
         return hit
 

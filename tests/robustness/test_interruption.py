@@ -42,34 +42,33 @@ def data() -> tuple[np.ndarray, np.ndarray]:
     return X, X[:, 0] + 0.1 * rng.normal(size=60)
 
 
-class Stumbling(ThreadEngine):
-    """Works until it is told to stumble."""
+class Failing(ThreadEngine):
+    """Is interrupted where `fails` is set."""
 
     fails = False
 
-    def place(self, experts, travelled, memory_budget):
+    def map(self, function, items, costs=None):
         if self.fails:
             raise KeyboardInterrupt
-        return experts
+        return super().map(function, items, costs)
 
 
 def test_a_fit_that_fails_leaves_the_former_model() -> None:
-    """New units went with the old experts: after an interrupted second fit, predictions were wrong."""
     X, y = data()
-    engine = Stumbling(1)
+    engine = Failing(1)
     model = DistributedGPRegressor(n_experts=3, kernel="rbf", optimizer=None, engine=engine, random_state=0)
     before = model.fit(X, y).predict(X, return_std=True)
     engine.fails = True
     with pytest.raises(KeyboardInterrupt):
         model.fit(100 + 5 * X[:30], 7 * y[:30])
+    engine.fails = False
     np.testing.assert_array_equal(model.predict(X, return_std=True), before)
     assert len(model.labels_) == 60
 
 
 def test_a_first_fit_that_fails_leaves_an_unfitted_model() -> None:
-    """scikit-learn took the half-fitted model for a fitted one, and predict ended in an AttributeError."""
     X, y = data()
-    engine = Stumbling(1)
+    engine = Failing(1)
     engine.fails = True
     model = DistributedGPRegressor(kernel="rbf", optimizer=None, engine=engine)
     with pytest.raises(KeyboardInterrupt):
@@ -79,7 +78,7 @@ def test_a_first_fit_that_fails_leaves_an_unfitted_model() -> None:
 
 
 def test_an_interrupt_while_threads_are_started_ends_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An interrupt between two starts let the first thread work through the whole queue."""
+    """Between two starts: the first thread must not work through the whole queue."""
     started = []
     start = threads.start_new_thread
 
@@ -101,24 +100,24 @@ def test_an_interrupt_while_threads_are_started_ends_them(monkeypatch: pytest.Mo
     assert len(done) < 50
 
 
-def _give_up(path: Path, content: str | None) -> None:
+def _interrupted_write(path: Path, content: str | None) -> None:
     with appearing(path) as part:
         if content:
             part.write_text(content)
         raise KeyboardInterrupt
 
 
-def test_a_file_that_is_given_up_is_removed_at_any_moment(tmp_path: Path) -> None:
+def test_an_interrupted_write_leaves_the_former_file(tmp_path: Path) -> None:
     (tmp_path / "there").write_text("before")
     for content in (None, "half"):
         with pytest.raises(KeyboardInterrupt):
-            _give_up(tmp_path / "there", content)
+            _interrupted_write(tmp_path / "there", content)
         assert [p.name for p in tmp_path.iterdir()] == ["there"]
         assert (tmp_path / "there").read_text() == "before"
 
 
 def test_an_interrupt_while_the_network_learns_is_an_interrupt(monkeypatch: pytest.MonkeyPatch) -> None:
-    """scikit-learn ends the training of a network at Ctrl-C and warns: the fit went on with half of it."""
+    """scikit-learn ends the training of a network at Ctrl-C with a warning only."""
     from sklearn.neural_network import MLPClassifier
 
     def interrupted(*args, **kwargs):

@@ -1,4 +1,4 @@
-"""What must not matter, on random problems, sizes and settings: order, names, units, batches, places.
+"""Invariances on random problems, sizes and settings: order, names, units, batches, engines.
 
 Hyperparameters are given, since that makes the identities exact: training would stop at a slightly
 different θ. Rows are few, so that an example takes milliseconds.
@@ -28,7 +28,7 @@ from gpexperts.engines import Engine
 from gpexperts.engines.base import Item, Result
 from gpexperts.selection import SELECTORS
 
-DETERMINED = ("all", "knn", "rows")
+DETERMINED = ("all", "knn", "nearest_rows")
 """Selections that see neither the order of rows nor the names of experts: a network starts from random
 weights in the order of both, and the graph of two experts finds both equally important."""
 TOLERANCE = 1e-7
@@ -42,7 +42,7 @@ if "GPEXPERTS_EXAMPLES" in os.environ:
 
 @dataclass(frozen=True)
 class Case:
-    """A problem and the settings it is answered with."""
+    """A problem and its settings."""
 
     X: np.ndarray
     y: np.ndarray
@@ -62,6 +62,12 @@ class Case:
     @property
     def kernel(self) -> Kernel:
         return ConstantKernel(1.3) * Matern(self.length_scale, nu=self.nu) + WhiteKernel(self.noise)
+
+    @property
+    def standardised(self) -> dict[str, Any]:
+        """A named kernel, in standardised units."""
+        names = {0.5: "matern12", 1.5: "matern32", 2.5: "matern52", np.inf: "rbf"}
+        return {"standardize": True, "kernel": names[self.nu]}
 
     def fit(self, **changes: Any) -> DistributedGPRegressor:
         given = {
@@ -103,7 +109,7 @@ def cases(draw: Callable[..., Any], selections: Sequence[str] = tuple(SELECTORS)
     )
 
 
-def answers(model: DistributedGPRegressor, X: np.ndarray) -> np.ndarray:
+def predictions(model: DistributedGPRegressor, X: np.ndarray) -> np.ndarray:
     """Mean, standard deviation of an observation, and of the function."""
     mean, std = model.predict(X, return_std=True)
     _, latent = model.predict(X, return_std=True, latent=True)
@@ -119,7 +125,7 @@ def assert_same(one: np.ndarray, other: np.ndarray) -> None:
 def test_the_order_of_rows_does_not_matter(case: Case, random: Any) -> None:
     order = np.array(random.sample(range(len(case.X)), len(case.X)))
     moved = replace(case, X=case.X[order], y=case.y[order], labels=case.labels[order])
-    assert_same(answers(moved.fit(), case.X_new), answers(case.fit(), case.X_new))
+    assert_same(predictions(moved.fit(), case.X_new), predictions(case.fit(), case.X_new))
 
 
 @few
@@ -128,7 +134,7 @@ def test_the_names_of_experts_do_not_matter(case: Case, random: Any) -> None:
     names = np.array([*random.sample(range(case.n_experts), case.n_experts), -1])
     renamed = replace(case, labels=names[case.labels])
     one, other = case.fit(), renamed.fit()
-    assert_same(answers(other, case.X_new), answers(one, case.X_new))
+    assert_same(predictions(other, case.X_new), predictions(one, case.X_new))
     np.testing.assert_array_equal(np.sort(other.select(case.X_new)), np.sort(names[one.select(case.X_new)]))
 
 
@@ -138,18 +144,20 @@ def test_the_names_of_experts_do_not_matter(case: Case, random: Any) -> None:
     st.sampled_from([-3.0, 1e-6, 1.0, 7.5, 1e9]),
     st.sampled_from([0.0, -2.5, 1e3]),
 )
-def test_an_affine_change_of_the_target_changes_the_answer_likewise(case: Case, a: float, b: float) -> None:
+def test_an_affine_change_of_the_target_changes_the_prediction_likewise(
+    case: Case, a: float, b: float
+) -> None:
     # b counts in units of a: what an offset of 1e9 takes from targets of 1e-6 was never there to be learned.
-    one = answers(case.fit(standardize=True), case.X_new)
+    one = predictions(case.fit(**case.standardised), case.X_new)
     changed = replace(case, y=a * (case.y + b))
-    other = answers(changed.fit(standardize=True), case.X_new)
+    other = predictions(changed.fit(**case.standardised), case.X_new)
     assert_same(other[0] / a - b, one[0])
     assert_same(other[1:] / abs(a), one[1:])
 
 
 @pytest.mark.parametrize("a", [-3.0, 1e-6, 7.5, 1e9])
 def test_the_choice_between_two_equal_experts_does_not_depend_on_units(a: float) -> None:
-    """A graph of two experts finds both equally important: the last bit decided whom to ask."""
+    """A graph of two experts finds both equally important: the last bit must not decide."""
     for seed in range(10):
         rng = np.random.default_rng(seed)
         X = rng.normal(size=(9, 1))
@@ -157,8 +165,8 @@ def test_the_choice_between_two_equal_experts_does_not_depend_on_units(a: float)
         case = Case(
             X, y, np.arange(9) % 2, X[:1], np.ones(1), 1e-4, 0.5, rule="poe", selection="ggm", n_selected=1
         )
-        assert case.fit(standardize=True).select(X[:1]) == 0
-        assert replace(case, y=a * y).fit(standardize=True).select(X[:1]) == 0
+        assert case.fit(**case.standardised).select(X[:1]) == 0
+        assert replace(case, y=a * y).fit(**case.standardised).select(X[:1]) == 0
 
 
 @few
@@ -169,7 +177,7 @@ def test_the_unit_of_an_input_does_not_matter(case: Case, unit: float) -> None:
     units = np.ones(case.X.shape[1])
     units[0] = unit
     scaled = replace(case, X=case.X * units, X_new=case.X_new * units, length_scale=case.length_scale * units)
-    assert_same(answers(scaled.fit(), scaled.X_new), answers(case.fit(), case.X_new))
+    assert_same(predictions(scaled.fit(), scaled.X_new), predictions(case.fit(), case.X_new))
 
 
 @few
@@ -179,18 +187,19 @@ def test_units_do_not_matter_at_all_where_inputs_are_standardised(case: Case, un
     units[0] = 1 / unit
     scaled = replace(case, X=case.X * units, X_new=case.X_new * units)
     assert_same(
-        answers(scaled.fit(standardize=True), scaled.X_new), answers(case.fit(standardize=True), case.X_new)
+        predictions(scaled.fit(**case.standardised), scaled.X_new),
+        predictions(case.fit(**case.standardised), case.X_new),
     )
 
 
 @few
 @given(cases(), st.integers(0, 11), st.integers(0, 12))
-def test_a_query_asked_twice_gets_one_answer(case: Case, which: int, where: int) -> None:
+def test_a_repeated_query_gets_the_same_prediction(case: Case, which: int, where: int) -> None:
     which %= len(case.X_new)
     where %= len(case.X_new) + 1
     model = case.fit()
-    alone = answers(model, case.X_new)
-    doubled = answers(model, np.insert(case.X_new, where, case.X_new[which], axis=0))
+    alone = predictions(model, case.X_new)
+    doubled = predictions(model, np.insert(case.X_new, where, case.X_new[which], axis=0))
     assert_same(np.delete(doubled, where, axis=1), alone)
     assert_same(doubled[:, where], alone[:, which])
 
@@ -200,8 +209,8 @@ def test_a_query_asked_twice_gets_one_answer(case: Case, which: int, where: int)
 def test_a_batch_may_be_split_anywhere(case: Case, where: int) -> None:
     where %= len(case.X_new) + 1
     model = case.fit()
-    parts = [answers(model, part) for part in (case.X_new[:where], case.X_new[where:])]
-    assert_same(np.concatenate(parts, axis=1), answers(model, case.X_new))
+    parts = [predictions(model, part) for part in (case.X_new[:where], case.X_new[where:])]
+    assert_same(np.concatenate(parts, axis=1), predictions(model, case.X_new))
 
 
 @few
@@ -209,25 +218,25 @@ def test_a_batch_may_be_split_anywhere(case: Case, where: int) -> None:
 def test_selecting_every_expert_is_no_selection(case: Case) -> None:
     chosen = case.fit(n_selected=1.0)
     assert_same(
-        answers(chosen, case.X_new), answers(case.fit(selection="all", n_selected="auto"), case.X_new)
+        predictions(chosen, case.X_new), predictions(case.fit(selection="all", n_selected="auto"), case.X_new)
     )
 
 
 @few
 @given(cases(), st.booleans())
-def test_a_saved_model_says_the_same_to_the_last_bit(case: Case, include_factors: bool) -> None:
+def test_a_saved_model_predicts_the_same_to_the_last_bit(case: Case, include_factors: bool) -> None:
     model = case.fit()
-    before = answers(model, case.X_new)
+    before = predictions(model, case.X_new)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.gpx"
         model.save(path, include_factors=include_factors)
-        np.testing.assert_array_equal(answers(load(path), case.X_new), before)
+        np.testing.assert_array_equal(predictions(load(path), case.X_new), before)
 
 
 @few
 @given(cases(), st.booleans())
 def test_the_number_of_threads_does_not_change_a_bit(case: Case, standardize: bool) -> None:
-    one, two = (answers(case.fit(n_jobs=n, standardize=standardize), case.X_new) for n in (1, 2))
+    one, two = (predictions(case.fit(n_jobs=n, standardize=standardize), case.X_new) for n in (1, 2))
     np.testing.assert_array_equal(one, two)
 
 
@@ -250,27 +259,27 @@ class Serial(Engine):
 @few
 @given(cases())
 def test_the_engine_does_not_matter(case: Case) -> None:
-    assert_same(answers(case.fit(engine=Serial()), case.X_new), answers(case.fit(), case.X_new))
+    assert_same(predictions(case.fit(engine=Serial()), case.X_new), predictions(case.fit(), case.X_new))
 
 
 @few
 @given(cases(), st.integers(1, 5))
 def test_the_size_of_a_chunk_does_not_matter(case: Case, size: int) -> None:
     model = case.fit()
-    whole = answers(model, case.X_new)
-    with patch("gpexperts.experts.gather._batch_size", lambda *_: size):
-        assert_same(answers(model, case.X_new), whole)
-    assert_same(answers(case.fit(memory_budget="1MB"), case.X_new), whole)
+    whole = predictions(model, case.X_new)
+    with patch("gpexperts.predictor._batch_size", lambda *_: size):
+        assert_same(predictions(model, case.X_new), whole)
+    assert_same(predictions(case.fit(memory_budget="1MB"), case.X_new), whole)
 
 
 @few
 @given(cases())
-def test_single_precision_input_is_taken_at_its_value(case: Case) -> None:
+def test_single_precision_input_is_converted_exactly(case: Case) -> None:
     single = replace(case, X=case.X.astype("f4"), y=case.y.astype("f4"), X_new=case.X_new.astype("f4"))
     double = replace(case, X=single.X.astype("f8"), y=single.y.astype("f8"), X_new=single.X_new.astype("f8"))
-    in_single = answers(single.fit(), single.X_new)
+    in_single = predictions(single.fit(), single.X_new)
     assert in_single.dtype == np.float64
-    np.testing.assert_array_equal(in_single, answers(double.fit(), double.X_new))
+    np.testing.assert_array_equal(in_single, predictions(double.fit(), double.X_new))
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""Training on blocks: the kernel the data came from, θ near the truth, no trap of vanishing noise."""
+"""Training in stages: the kernel of the data is chosen, θ is near the truth, and noise is found."""
 
 from __future__ import annotations
 
@@ -7,9 +7,13 @@ import pytest
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, ExpSineSquared, Matern, WhiteKernel
 
 from gpexperts.engines import ThreadEngine
-from gpexperts.experts import staged
-from gpexperts.kernels.named import AUTOMATIC_KERNELS, candidate_kernels
-from gpexperts.training.schedule import Evidence, train_in_stages
+from gpexperts.kernels.named import AUTOMATIC_KERNELS
+from gpexperts.kernels.raw import candidate_covariances
+from gpexperts.rows.arrays import ArrayRows
+from gpexperts.scaling import Standardizer
+from gpexperts.training import schedule
+from gpexperts.training.blocks import BlockSampler
+from gpexperts.training.schedule import Evidence, StagedTraining, train_in_stages
 
 
 def draw_from(kernel, n: int, d: int, noise: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -19,15 +23,13 @@ def draw_from(kernel, n: int, d: int, noise: float, seed: int) -> tuple[np.ndarr
     return X, (f + np.sqrt(noise) * rng.standard_normal(n))[:, None]
 
 
-def train(X: np.ndarray, y: np.ndarray, kernel="auto", **settings):
-    return train_in_stages(
-        candidate_kernels(kernel, X, y),
-        X,
-        y,
-        ThreadEngine(1),
-        random_state=np.random.RandomState(0),
-        **settings,
-    )
+def train(X: np.ndarray, y: np.ndarray, kernel="auto", **settings) -> StagedTraining:
+    source = ArrayRows(X, y)
+    sample = source.sample(len(X), np.random.RandomState(1))
+    sampler = BlockSampler(source, sample, np.arange(y.shape[1]), np.random.RandomState(0))
+    identity = Standardizer.identity(X.shape[1])
+    candidates = candidate_covariances(kernel, sampler.spread, sampler.y_spread, identity)
+    return train_in_stages(candidates, sampler, ThreadEngine(1), **settings)
 
 
 @pytest.mark.parametrize(
@@ -50,7 +52,7 @@ def test_theta_is_near_the_truth() -> None:
 
 
 def test_fine_structure_is_found_under_noise() -> None:
-    """From long length scales alone, training took the wave for noise."""
+    """From long length scales alone, training ends where the wave is noise."""
     rng = np.random.default_rng(0)
     X = rng.uniform(-1.7, 1.7, size=(4000, 3))
     y = 0.7 * np.sin(18 * X[:, 0]) + rng.standard_normal(4000)
@@ -62,20 +64,20 @@ def test_fine_structure_is_found_under_noise() -> None:
 def test_noise_is_found_even_if_the_first_stage_finds_none(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = draw_from(RBF(0.5), 600, 2, noise=0.1, seed=0)
     corner = ConstantKernel(1.0) * RBF([0.05, 0.05]) + WhiteKernel(1e-9, (1e-10, 1e2))
-    original = staged._Stages.train
+    original = schedule._Stages.train
 
-    def lead_astray(self, kernel, blocks, **settings):
+    def mistrained(self, covariance, blocks, **settings):
         if settings.get("max_steps") == 40:  # the first stage
-            return original(self, corner, blocks, max_steps=0)
-        return original(self, kernel, blocks, **settings)
+            return original(self, covariance.with_kernel(corner), blocks, max_steps=0)
+        return original(self, covariance, blocks, **settings)
 
-    monkeypatch.setattr(staged._Stages, "train", lead_astray)
+    monkeypatch.setattr(schedule._Stages, "train", mistrained)
     assert train(X, y, "rbf").covariance.noise_variance == pytest.approx(0.1, rel=0.3)
 
 
-def test_many_rows_settle_the_noise(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(staged, "FINAL_BLOCKS", (2, 50))
-    monkeypatch.setattr(staged, "EXACT", 0)
+def test_the_noise_is_trained_on_many_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(schedule, "FINAL_BLOCKS", (2, 50))
+    monkeypatch.setattr(schedule, "EXACT", 0)
     X, y = draw_from(RBF(1.0), 800, 1, noise=0.2, seed=5)
     trained = train(X, y, "rbf")
     assert trained.covariance.noise_variance == pytest.approx(0.2, rel=0.15)
@@ -99,13 +101,13 @@ def test_a_kernel_without_length_scales_is_trained_too() -> None:
     assert trained.kernel.get_params()["k1__k2__periodicity"] == pytest.approx(1.0, abs=0.02)
 
 
-def test_likelihood_and_error_count_the_same() -> None:
+def test_the_score_is_the_mean_of_likelihood_and_error() -> None:
     assert Evidence(1.0, 0.5).score < Evidence(0.98, 0.4).score < Evidence(1.0, 0.4).score
     assert Evidence(0.3, np.exp(-1.0)).score == pytest.approx(0.5 * (0.3 + 0.5))
     assert np.isfinite(Evidence(5.0, 0.0).score)
 
 
-def test_the_trace_is_numbered_through() -> None:
+def test_the_steps_of_all_stages_are_numbered() -> None:
     X, y = draw_from(RBF(0.5), 300, 1, noise=0.1, seed=0)
     trace = train(X, y, "rbf").trace
     assert [row.step for row in trace] == list(range(len(trace)))

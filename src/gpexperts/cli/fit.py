@@ -9,7 +9,7 @@ import typer
 
 from gpexperts.cli.common import Debug, DropMissing, Format, Quiet, Verbose, print_note, progress, split
 from gpexperts.cli.parameters import DEFAULTS, estimator, read_config, with_options
-from gpexperts.settings import PARAMETERS
+from gpexperts.parameters import PARAMETERS
 
 __all__ = ["fit"]
 

@@ -1,6 +1,6 @@
 """The parameters of the estimator as options of a command and as keys of a configuration file.
 
-Names, defaults and help come from `gpexperts.settings.PARAMETERS`.
+Names, defaults and help come from `gpexperts.parameters.PARAMETERS`.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from typing import Any
 import typer
 
 from gpexperts.aggregation import AGGREGATORS
+from gpexperts.parameters import PARAMETERS, Parameter
 from gpexperts.partition import PARTITIONERS
 from gpexperts.regressor import DistributedGPRegressor
 from gpexperts.selection import SELECTORS
-from gpexperts.settings import PARAMETERS, Parameter
 
 __all__ = ["DEFAULTS", "estimator", "read_config", "with_options"]
 

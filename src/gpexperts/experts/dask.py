@@ -127,6 +127,8 @@ class DaskExperts(ExpertStore):
             for g, (shard, own) in enumerate(zip(self.shards, self._by_shard(positions), strict=True))
             if len(own)
         ]
+        if not work:
+            return np.empty((0, self.n_features)), np.empty((0, self.n_outputs))
         X, y = zip(*self.engine.compute(work), strict=True)
         return np.concatenate(X), np.concatenate(y)
 
@@ -199,6 +201,7 @@ class DaskExperts(ExpertStore):
         communication = None
         if request.communication:
             communication = task("predictions of the communication expert", _last, self._communication, X)
+        # Not as a list: Dask would drop the futures in it, and with them the shards, once the model is gone.
         return task(
             "moments",
             _moments,
@@ -207,10 +210,10 @@ class DaskExperts(ExpertStore):
             self.n_outputs,
             X,
             index,
-            replies,
+            request,
             communication,
             near,
-            request,
+            *replies,
         )
 
     def _neighbourhood(self, X: Any, m: int) -> Any:
@@ -286,10 +289,10 @@ def _moments(
     n_outputs: int,
     X: np.ndarray,
     index: np.ndarray,
-    replies: Sequence[tuple[list[Evaluated], dict[int, float]]],
+    request: Request,
     communication: ExpertPrediction | None,
     near: Neighbourhood | None,
-    request: Request,
+    *replies: tuple[list[Evaluated], dict[int, float]],
 ) -> Gathered:
     evaluated = [predictions for predictions, _ in replies]
     own = None

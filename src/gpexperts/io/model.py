@@ -25,10 +25,11 @@ from gpexperts.io.selectors import restored_selector, selector_tree
 from gpexperts.io.values import Decoder, Encoder, is_int, require
 from gpexperts.linalg.cholesky import InverseFactor
 from gpexperts.model import FittedModel
+from gpexperts.parameters import PARAMETERS
 from gpexperts.predictor import Learned
 from gpexperts.prepare import check_served, evaluation_engine
 from gpexperts.schema import Column, TableSchema
-from gpexperts.settings import PARAMETERS, Settings
+from gpexperts.settings import Settings
 from gpexperts.tuning import Tuning
 from gpexperts.validation import is_number
 

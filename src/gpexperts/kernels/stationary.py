@@ -104,7 +104,7 @@ class StationaryCovariance(Covariance):
     def correlations_with_slopes(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return f and W (B, n, n) of small sets of points (B, n, d), and the scaled points z.
 
-        The derivative of f with respect to log ℓ_k is W ∘ (z_k − z'_k)². The last point of a set is its centre.
+        The derivative of f with respect to log ℓ_k is W ∘ (z_k − z'_k)². The last point is the centre.
         """
         Z = (points - points[:, -1:]) / self._shape.length_scale
         sq = _squared_distances(Z, Z, self._profile.far)

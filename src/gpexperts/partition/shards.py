@@ -89,6 +89,10 @@ def _apportioned(total: int, sizes: np.ndarray) -> np.ndarray:
     Empty shards get none.
     """
     number = np.clip(np.floor(total * (sizes / sizes.sum())).astype(np.int64), np.minimum(sizes, 1), sizes)
+    for _ in range(int(number.sum()) - total):  # small shards have got more than their share
+        if number.max() <= 1:
+            break
+        number[np.argmin(np.where(number > 1, sizes / np.maximum(number, 1), np.inf))] -= 1
     for _ in range(total - int(number.sum())):
         room = number < sizes
         if not room.any():

@@ -61,7 +61,7 @@ class RowSource(ABC):
 
     @abstractmethod
     def in_units(self, units: Units) -> RowSource:
-        """Return the same rows in other units."""
+        """Return the same rows in other units, relative to those of this source."""
 
     @abstractmethod
     def without(self, numbers: np.ndarray) -> RowSource:

@@ -12,7 +12,7 @@ from gpexperts.engines.dask import DaskEngine
 from gpexperts.rows.base import Route, Rows, RowSource, Units
 from gpexperts.rows.collections import checked_rows, paired_partitions
 from gpexperts.rows.neighbours import Nearest, RowIndex, merged
-from gpexperts.scaling import ColumnSummary
+from gpexperts.scaling import ColumnSummary, Standardizer
 
 __all__ = ["DaskRows"]
 
@@ -39,8 +39,8 @@ class DaskRows(RowSource):
         The `Block` of each partition.
     summaries : list of tuple of ColumnSummary
         Of the X and y of each partition, before `units` are applied.
-    units : Units or None
-        Applied to every row that is returned; None returns rows as they are.
+    units : tuple of Units
+        Applied to every row that is returned, one after the other.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class DaskRows(RowSource):
         engine: DaskEngine,
         blocks: list[Any],
         summaries: list[tuple[ColumnSummary, ColumnSummary]],
-        units: Units | None = None,
+        units: tuple[Units, ...] = (),
     ) -> None:
         self.engine, self._blocks, self._summaries, self._units = engine, blocks, summaries, units
         self._starts = np.concatenate([[0], np.cumsum([x.n for x, _ in summaries])])
@@ -90,10 +90,12 @@ class DaskRows(RowSource):
 
     def summary(self) -> tuple[ColumnSummary, ColumnSummary]:
         of_x, of_y = (ColumnSummary.combined(column) for column in zip(*self._summaries, strict=True))
+        for units in self._units:
+            of_x, of_y = _scaled(of_x, units.x), _scaled(of_y, units.y)
         return of_x, of_y
 
     def in_units(self, units: Units) -> DaskRows:
-        return DaskRows(self.engine, self._blocks, self._summaries, units)
+        return DaskRows(self.engine, self._blocks, self._summaries, (*self._units, units))
 
     def without(self, numbers: np.ndarray) -> DaskRows:
         blocks = [
@@ -173,6 +175,12 @@ class DaskRows(RowSource):
         return np.linspace(0, n_shards, n_bundles + 1).astype(np.int64)
 
 
+def _scaled(summary: ColumnSummary, units: Standardizer) -> ColumnSummary:
+    """The summary of the same rows in other units."""
+    mean, low, high = units.transform(np.stack([summary.mean, summary.low, summary.high]))
+    return ColumnSummary(summary.n, mean, summary.std / units.scale, low, high)
+
+
 # ------------------------------------------------------------------------------ what a worker computes
 
 
@@ -184,18 +192,20 @@ def _without(block: Block, positions: np.ndarray) -> Block:
     return np.delete(block[0], positions, axis=0), np.delete(block[1], positions, axis=0)
 
 
-def _in_units(block: Block, units: Units | None) -> Block:
-    return block if units is None else units.apply(*block)
+def _in_units(block: Block, units: tuple[Units, ...]) -> Block:
+    for each in units:
+        block = each.apply(*block)
+    return block
 
 
-def _taken(block: Block, positions: np.ndarray, units: Units | None) -> Block:
+def _taken(block: Block, positions: np.ndarray, units: tuple[Units, ...]) -> Block:
     return _in_units((block[0][positions], block[1][positions]), units)
 
 
-Wanted = tuple[np.ndarray, np.ndarray, int, Units | None]
+Wanted = tuple[np.ndarray, np.ndarray, int, tuple[Units, ...]]
 
 
-def _wanted(points: np.ndarray, metric: np.ndarray, m: int, units: Units | None) -> Wanted:
+def _wanted(points: np.ndarray, metric: np.ndarray, m: int, units: tuple[Units, ...]) -> Wanted:
     return points, metric, m, units
 
 
@@ -209,19 +219,19 @@ def _nearest(block: Block, start: int, wanted: Wanted) -> Nearest:
     return Nearest(squared_distance, start + positions)
 
 
-def _routed(block: Block, start: int, units: Units | None, route: Route) -> tuple[Rows, np.ndarray]:
+def _routed(block: Block, start: int, units: tuple[Units, ...], route: Route) -> tuple[Rows, np.ndarray]:
     X, y = _in_units(block, units)
     rows = Rows(start + np.arange(len(X)), X, y)
     return rows, route(rows.X, rows.number)
 
 
-def _sizes(block: Block, start: int, units: Units | None, route: Route, n_shards: int) -> np.ndarray:
+def _sizes(block: Block, start: int, units: tuple[Units, ...], route: Route, n_shards: int) -> np.ndarray:
     _, shard = _routed(block, start, units, route)
     return np.bincount(shard[shard >= 0], minlength=n_shards)
 
 
 def _split(
-    block: Block, start: int, units: Units | None, route: Route, borders: np.ndarray
+    block: Block, start: int, units: tuple[Units, ...], route: Route, borders: np.ndarray
 ) -> list[list[Rows]]:
     """Rows by bundle and shard; bundle b has the shards ``borders[b]`` to ``borders[b + 1] − 1``."""
     rows, shard = _routed(block, start, units, route)

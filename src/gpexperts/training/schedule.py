@@ -113,7 +113,6 @@ def train_in_stages(
     trainable : bool
         False only evaluates the first candidate where it starts.
     on_step, report : callable
-        For progress reports.
     """
     stages = _Stages(sampler, engine, on_step, report)
     choice, start = next(iter(candidates.items()))

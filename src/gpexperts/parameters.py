@@ -1,0 +1,159 @@
+"""The parameters of the estimator: each is named, described and defaulted here, and only here.
+
+The estimator's docstring and the options of ``gpexperts fit`` are made from `PARAMETERS`, model files hold
+its names, and a test compares it with the constructor.
+"""
+
+from __future__ import annotations
+
+import inspect
+import textwrap
+from typing import Any, NamedTuple
+
+__all__ = ["PARAMETERS", "RENAMED", "Parameter", "documented"]
+
+
+class Parameter(NamedTuple):
+    """One parameter of the estimator."""
+
+    default: Any
+    accepts: str
+    """What it may be, as in a docstring."""
+    help: str
+    """What it does, in a sentence or two."""
+    flag: Any = None
+    """The type that the command line reads; None if it is no option of ``gpexperts fit``."""
+
+
+PARAMETERS: dict[str, Parameter] = {
+    "n_experts": Parameter("auto", 'int or "auto"', "Number of experts, M.", str),
+    "expert_size": Parameter(
+        "auto",
+        'int or "auto"',
+        "Training rows per expert, from which M follows.",
+        str,
+    ),
+    "partition": Parameter(
+        "auto",
+        '{"auto", "balanced", "kmeans", "random"}, Partitioner or int array of shape (n,)',
+        'How the training rows are divided among experts. "auto" is "balanced" in the metric of the trained '
+        "kernel. An int array gives the expert of each row; −1 marks rows that GRBCM shares.",
+        str,
+    ),
+    "kernel": Parameter(
+        "auto",
+        '{"auto", "rbf", "matern12", "matern32", "matern52"}, scikit-learn kernel or None',
+        '"auto" (or None) chooses among the named kernels, each constant × shape with one length scale per '
+        "input + white noise. A kernel object is evaluated on X as given, as in scikit-learn: lengths in "
+        "the units of X, variances in those of y², y centred. The WhiteKernel terms of its top-level sum "
+        "are the noise.",
+        str,
+    ),
+    "optimizer": Parameter(
+        "lbfgs", '"lbfgs" or None', "None keeps the hyperparameters of the given kernel.", None
+    ),
+    "n_restarts": Parameter(0, "int", "Additional random starts of the first training stage.", int),
+    "training": Parameter(
+        "auto",
+        '{"auto", "full"}',
+        '"auto" trains on small blocks of rows from every region, at a cost that does not grow with n. '
+        '"full" maximises the likelihood of all parts, as in the paper.',
+        str,
+    ),
+    "selection": Parameter(
+        "auto",
+        '{"auto", "nearest_rows", "knn", "dnn", "ggm", "all"}, Selector or classifier with predict_proba',
+        'How the experts of a query are selected. "auto" is "nearest_rows": the experts that own the nearest '
+        "training rows, in the metric of the kernel.",
+        str,
+    ),
+    "n_selected": Parameter(
+        "auto",
+        'int, float or "auto"',
+        "Number of selected experts per query, K. A float is the ratio K/M, so that 1 is one expert and 1.0 "
+        'is all; 0 uses the own expert alone. "auto" chooses K and the corrections of the variance by '
+        "held-out log density.",
+        str,
+    ),
+    "n_neighbors": Parameter(
+        "auto",
+        'int or "auto"',
+        "Number of training rows, the nearest ones in the metric of the kernel, that form the query's own "
+        "expert; 0 for none. It is used alone (n_selected=0), or as one more expert of NPAE. "
+        '"auto" chooses by held-out log density, and is 0 for other rules and for one expert.',
+        str,
+    ),
+    "aggregation": Parameter(
+        "npae",
+        '{"npae", "poe", "gpoe", "bcm", "rbcm", "grbcm"} or Aggregator',
+        "How the predictions of the selected experts are combined.",
+        str,
+    ),
+    "standardize": Parameter(
+        True,
+        "bool",
+        "Whether inputs and target are scaled to zero mean and unit variance. For a kernel object, only y is "
+        "centred; False changes nothing at all.",
+        bool,
+    ),
+    "memory_budget": Parameter(
+        "auto",
+        'int, str or "auto"',
+        'Bytes (or "4GiB") for stored factors and work arrays; "auto" is a quarter of the memory.',
+        str,
+    ),
+    "engine": Parameter(
+        None,
+        'None, "dask", str, dask.distributed.Client or Engine',
+        'Where the work runs. None is threads of this machine; "dask" is the current Dask client, or a new '
+        "LocalCluster; a str is the address of a scheduler. A Client is stored as its address.",
+        str,
+    ),
+    "n_jobs": Parameter(
+        None, "int or None", "Threads; None is all usable cores, or 1 inside another worker.", int
+    ),
+    "random_state": Parameter(None, "int, RandomState or None", "Seed of every random choice.", int),
+    "verbose": Parameter(0, "int", "1 prints stages and decisions, 2 every step.", None),
+    "calibrate": Parameter(
+        None,
+        '{None, "scale", "conformal"}',
+        "Whether a tenth of the rows (100 to 2,000, at most a quarter) is held out before anything is "
+        'learned, to calibrate intervals. "scale" multiplies the variance of an observation by one number '
+        'per output. "conformal" takes the widths of `predict_interval` from the quantiles of '
+        "|y − mean|/std: at least `level` of new rows lie inside, whatever the model.",
+        str,
+    ),
+}
+
+RENAMED: dict[str, str] = {
+    "normalize_y": "use standardize=True (the default)",
+    "alpha": "add a WhiteKernel to the kernel; its level is the noise variance",
+    "n_restarts_optimizer": "use n_restarts",
+    "copy_X_train": "leave it out; the training rows are always copied",
+    "n_targets": "leave it out; the number of targets is read from y",
+    "checkpoint": "leave it out; training takes a minute at any size",
+    "share_inputs": "leave it out; rows of a dask collection are shared among its workers",
+}
+"""Names of scikit-learn and of earlier versions, and what to do instead."""
+
+
+def documented(cls: type) -> type:
+    """Class decorator: put the parameters into the docstring, in place of ``{parameters}``.
+
+    Also show the signature of the constructor, which `help` would otherwise read from ``__new__``.
+    """
+    lines = []
+    for name, parameter in PARAMETERS.items():
+        lines += [
+            f"    {name} : {parameter.accepts}, default={parameter.default!r}",
+            *_wrapped(parameter.help),
+        ]
+    cls.__doc__ = (cls.__doc__ or "").replace("    {parameters}", "\n".join(lines))
+    init = inspect.signature(cls.__init__)  # type: ignore[misc]
+    shown = [p for name, p in init.parameters.items() if name != "self"]
+    cls.__signature__ = init.replace(parameters=shown)  # type: ignore[attr-defined]
+    return cls
+
+
+def _wrapped(text: str) -> list[str]:
+    return textwrap.wrap(text, 100, initial_indent=" " * 8, subsequent_indent=" " * 8)

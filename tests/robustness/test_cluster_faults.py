@@ -1,0 +1,181 @@
+"""Workers that die or leave during a fit or a prediction: the same results, or an error within a limit."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import dask
+import distributed
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.gaussian_process.kernels import RBF, WhiteKernel
+
+import gpexperts
+from gpexperts import DistributedGPRegressor
+from gpexperts.engines.dask import DaskEngine, portable
+from gpexperts.exceptions import ClusterError
+from gpexperts.experts.build import _placed
+from tests.clusters import LIMIT
+
+
+class SlowRBF(RBF):
+    """Waits, so that a worker can be killed at work."""
+
+    def __call__(self, X, Y=None, eval_gradient=False):
+        time.sleep(0.05)
+        return super().__call__(X, Y, eval_gradient)
+
+
+class DeadlyRBF(RBF):
+    """Kills the worker that evaluates it at a row with a very large input."""
+
+    def __call__(self, X, Y=None, eval_gradient=False):
+        if multiprocessing.parent_process() is not None and np.max(X) > 50 and Y is None:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().__call__(X, Y, eval_gradient)
+
+
+def start_cluster(n_workers: int) -> distributed.LocalCluster:
+    settings = {"threads_per_worker": 1, "memory_limit": "500MB", "dashboard_address": ":0"}
+    return distributed.LocalCluster(n_workers=n_workers, **settings)
+
+
+@pytest.fixture
+def fragile() -> Iterator[distributed.Client]:
+    """A cluster whose workers are killed; they are started again."""
+    with dask.config.set({"distributed.scheduler.allowed-failures": 2}):  # noqa: SIM117
+        with start_cluster(2) as cluster, distributed.Client(cluster, set_as_default=False) as client:
+            yield client
+
+
+@pytest.fixture
+def by_hand() -> Iterator[tuple[distributed.Client, list[subprocess.Popen[bytes]]]]:
+    """A scheduler and two workers from the command line, which are not started again."""
+    with start_cluster(0) as cluster, distributed.Client(cluster, set_as_default=False) as client:
+        command = [sys.executable, "-m", "distributed.cli.dask_worker", cluster.scheduler_address]
+        command += ["--no-nanny", "--nthreads", "1", "--memory-limit", "500MB", "--no-dashboard"]
+        workers = [subprocess.Popen(command, stderr=subprocess.DEVNULL) for _ in range(2)]
+        try:
+            client.wait_for_workers(2, timeout=LIMIT)
+            yield client, workers
+        finally:
+            for worker in workers:
+                worker.kill()
+                worker.wait(LIMIT)
+
+
+@pytest.fixture(scope="module")
+def data() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-2, 2, size=(140, 2))
+    y = np.sin(2 * X[:, 0]) + X[:, 1] + 0.1 * rng.standard_normal(140)
+    return X, y, rng.uniform(-2.2, 2.2, size=(20, 2))
+
+
+def unfitted(kernel: type[RBF] = RBF, **settings: Any) -> DistributedGPRegressor:
+    given = {
+        "n_experts": 7,
+        "kernel": 1.0 * kernel([0.5, 0.8]) + WhiteKernel(0.02),
+        "optimizer": None,
+        "partition": "balanced",
+        "selection": "all",
+        "random_state": 0,
+    }
+    return DistributedGPRegressor(**(given | settings))
+
+
+def kill_worker_at(client: distributed.Client, task: str) -> threading.Thread:
+    """Send SIGKILL to the first worker that runs some task."""
+
+    def watch() -> None:
+        until = time.monotonic() + LIMIT
+        while time.monotonic() < until:
+            for address, keys in client.processing().items():
+                if any(task in str(key) for key in keys):
+                    pid = client.run(os.getpid, workers=[address])[address]
+                    os.kill(pid, signal.SIGKILL)
+                    return
+            time.sleep(0.01)
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    return thread
+
+
+@pytest.mark.parametrize(
+    "task", [pytest.param("block_likelihood", marks=pytest.mark.slow), "predictions of experts"]
+)
+def test_a_killed_worker_does_not_change_the_model(fragile, data, task: str) -> None:
+    X, y, X_new = data
+    settings: dict[str, Any] = {}
+    if task == "block_likelihood":
+        settings = {"optimizer": "lbfgs", "training": "full"}
+    here = unfitted(**settings).fit(X, y)
+    killer = kill_worker_at(fragile, task)
+    there = unfitted(SlowRBF, engine=fragile, **settings).fit(X, y)
+    mean = there.predict(X_new)
+    killer.join(LIMIT)
+    assert not killer.is_alive()
+    np.testing.assert_allclose(mean, here.predict(X_new), rtol=0, atol=1e-6 if settings else 1e-10)
+
+
+@pytest.mark.slow
+def test_workers_that_leave_are_replaced_by_the_others(by_hand, data) -> None:
+    client, workers = by_hand
+    X, y, X_new = data
+    there = unfitted(engine=client).fit(X, y)
+    before = there.predict(X_new)
+    workers[0].kill()
+    np.testing.assert_allclose(there.predict(X_new), before, rtol=0, atol=1e-10)
+    assert len(client.nthreads()) == 1
+
+
+def test_no_worker_is_an_error_within_the_patience(by_hand, data) -> None:
+    client, workers = by_hand
+    X, y, X_new = data
+    there = unfitted(engine=DaskEngine(portable(client).address, patience=3.0)).fit(X, y)
+    for worker in workers:
+        worker.kill()
+    began = time.monotonic()
+    with pytest.raises(ClusterError, match="no worker for 3 s"):
+        there.predict(X_new)
+    assert time.monotonic() - began < LIMIT
+
+
+@pytest.mark.slow
+def test_the_expert_whose_matrix_kills_workers_is_named(fragile, data) -> None:
+    X, y, X_new = data
+    settings = {"n_experts": "auto", "partition": np.arange(len(X)) % 7, "standardize": False}
+    there = unfitted(DeadlyRBF, engine=fragile, **settings).fit(X, y)
+    local = there.model_.experts.to_local(10**8)
+    local.X[local.offsets[3]] = 60.0
+    experts = _placed(there.model_.experts.engine, local, "auto")
+    there.model_ = replace(there.model_, experts=experts)
+    there.set_params(n_selected="auto")  # a predictor of the changed model
+    with pytest.raises(ClusterError, match=r"'expert 3' killed 3 workers in a row"):
+        there.predict(X_new)
+
+
+@pytest.mark.slow
+def test_the_command_line_fits_on_a_cluster(fragile, data, tmp_path: Path) -> None:
+    X, y, X_new = data
+    pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "y": y}).to_parquet(tmp_path / "rows.parquet")
+    command = [sys.executable, "-m", "gpexperts", "fit", "rows.parquet", "-t", "y", "-o", "there.gpx"]
+    command += ["--optimizer", "none", "--kernel", "rbf", "--n-experts", "3"]
+    command += ["--engine", "dask", "--scheduler", fragile.scheduler.address]
+    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, timeout=LIMIT)
+    here = DistributedGPRegressor(optimizer=None, kernel="rbf", n_experts=3, random_state=0).fit(X, y)
+    there = gpexperts.load(tmp_path / "there.gpx")
+    queries = pd.DataFrame(X_new, columns=["a", "b"])
+    np.testing.assert_allclose(there.predict(queries), here.predict(X_new), rtol=0, atol=1e-10)
