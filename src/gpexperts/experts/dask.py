@@ -94,16 +94,22 @@ class DaskExperts(ExpertStore):
     # --------------------------------------------------------------------------------------- rows
 
     def to_local(self, factor_budget: int) -> LocalExperts:
-        X, y = (np.concatenate(list(self.row_batches(column, 1 << 62))) for column in (0, 1))
+        X, y, numbers = (np.concatenate(list(self.row_batches(column, 1 << 62))) for column in (0, 1, 2))
         local = LocalExperts(
-            X, y, self.offsets, self.covariance, shared=self.shared, factor_budget=factor_budget
+            X,
+            y,
+            self.offsets,
+            self.covariance,
+            numbers=numbers,
+            shared=self.shared,
+            factor_budget=factor_budget,
         )
         local.jitter = dict(self.jitter)
         return local
 
     def row_batches(self, column: int, max_bytes: int) -> Iterator[np.ndarray]:
         borders = self.offsets[self.firsts]
-        width = (self.n_features, self.n_outputs)[column]
+        width = (self.n_features, self.n_outputs, 1)[column]
         step = max(1, max_bytes // (8 * width))
         for start in range(0, int(borders[-1]), step):
             stop = start + step
@@ -311,7 +317,7 @@ def _factorise(shard: LocalExperts, experts: list[int]) -> None:
 
 
 def _rows_of(shard: LocalExperts, rows: slice, column: int) -> np.ndarray:
-    return (shard.X, shard.y)[column][rows]
+    return (shard.X, shard.y, shard.numbers)[column][rows]
 
 
 def _pair(X: np.ndarray, index: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -113,7 +113,7 @@ class LocalExperts(ExpertStore):
     def __sizeof__(self) -> int:
         """Bytes of the rows: the cost of moving these experts to another worker."""
         shared = 0 if self.shared is None else self.shared[0].nbytes + self.shared[1].nbytes
-        return int(self.X.nbytes + self.y.nbytes + shared)
+        return int(self.X.nbytes + self.y.nbytes + self.numbers.nbytes + shared)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         jitter = state.pop("jitter")
@@ -141,7 +141,7 @@ class LocalExperts(ExpertStore):
         return self.X[positions], self.y[positions]
 
     def row_batches(self, column: int, max_bytes: int) -> Iterator[np.ndarray]:
-        yield (self.X, self.y)[column]
+        yield (self.X, self.y, self.numbers)[column]
 
     def to_local(self, factor_budget: int) -> LocalExperts:
         return self

@@ -109,7 +109,15 @@ class ExpertStore(ABC):
 
     @abstractmethod
     def row_batches(self, column: int, max_bytes: int) -> Iterator[np.ndarray]:
-        """Yield all inputs (column 0) or targets (column 1) in the order of experts, some at a time."""
+        """Yield a column of all rows in the order of experts, some at a time.
+
+        Parameters
+        ----------
+        column : int
+            0 for the inputs (n, d), 1 for the targets (n, p), 2 for the row numbers (n,).
+        max_bytes : int
+            Of rows that are fetched from a cluster at once.
+        """
 
     @abstractmethod
     def to_local(self, factor_budget: int) -> ExpertStore:
