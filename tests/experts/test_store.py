@@ -47,6 +47,8 @@ def draw_table() -> Table:
 
 
 TABLE = draw_table()
+NUMBERS = np.random.default_rng(2).permutation(N)
+"""Numbers of the rows in the training data, which break ties of distances."""
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +58,7 @@ def engine() -> Iterator[DaskEngine]:
 
 
 def rows_between(a: int, b: int) -> Rows:
-    return Rows(np.arange(a, b), TABLE.X[a:b], TABLE.y[a:b])
+    return Rows(NUMBERS[a:b], TABLE.X[a:b], TABLE.y[a:b])
 
 
 def part_of_shard(a: int, b: int) -> Parts:
@@ -213,7 +215,7 @@ def test_take_returns_rows_by_position(store: ExpertStore, positions: list[int])
 
 @pytest.mark.parametrize("max_bytes", [1, 100, 10**9])
 def test_row_batches_are_all_rows_in_order(store: ExpertStore, max_bytes: int) -> None:
-    for column, expected in ((0, TABLE.X), (1, TABLE.y)):
+    for column, expected in ((0, TABLE.X), (1, TABLE.y), (2, NUMBERS)):
         batches = list(store.row_batches(column, max_bytes))
         np.testing.assert_array_equal(np.concatenate(batches), expected)
         if not isinstance(store, LocalExperts):
@@ -225,6 +227,7 @@ def test_to_local_gives_the_same_experts(sharing: ExpertStore) -> None:
     assert isinstance(local, LocalExperts)
     np.testing.assert_array_equal(local.X, TABLE.X)
     np.testing.assert_array_equal(local.y, TABLE.y)
+    np.testing.assert_array_equal(local.numbers, NUMBERS)
     np.testing.assert_array_equal(local.offsets, OFFSETS)
     np.testing.assert_array_equal(local.shared[0], TABLE.shared[0])
 
@@ -278,6 +281,48 @@ def test_the_moments_of_a_query_do_not_depend_on_the_other_queries(store: Expert
     for q in (0, 7):
         alone = store.gather(TABLE.X_new[[q]], index[[q]], Request(covariance=True), ThreadEngine(1))
         np.testing.assert_allclose(alone.covariance[0], together.covariance[q], rtol=1e-10, atol=1e-13)
+
+
+# ----------------------------------------------------------------------------------- own experts
+
+M_NEAR = [1, 7, N - 1, N]
+
+
+def on_a_grid(monkeypatch) -> Table:
+    """Rows and queries on the points of a small grid: most distances tie, and many rows are equal."""
+    rng = np.random.default_rng(3)
+    X, X_new = (rng.integers(-1, 2, size=(n, 2)).astype(float) for n in (N, 15))
+    table = TABLE._replace(X=X, X_new=X_new)
+    monkeypatch.setattr("tests.experts.test_store.TABLE", table)
+    return table
+
+
+@pytest.mark.parametrize("m", M_NEAR)
+@pytest.mark.parametrize("ties", [False, True])
+def test_neighbours_are_ordered_by_distance_and_row_number(build: Build, m: int, ties: bool, monkeypatch):
+    table = on_a_grid(monkeypatch) if ties else TABLE
+    near = build().neighbourhood(table.X_new, m, ThreadEngine(1))
+    sq = ((((table.X_new[:, None] - table.X) / [0.8, 1.3]) ** 2).sum(axis=2)).round(9)
+    order = np.stack([np.lexsort((NUMBERS, row)) for row in sq])
+    np.testing.assert_array_equal(near.position, order[:, :m])
+    np.testing.assert_array_equal(near.number, NUMBERS[order[:, :m]])
+    np.testing.assert_array_equal(near.X, table.X[order[:, :m]])
+    np.testing.assert_array_equal(near.y, table.y[order[:, :m]])
+    ranked = np.take_along_axis(sq, order, axis=1)
+    np.testing.assert_allclose(near.squared_distance, ranked[:, :m], atol=1e-8)
+    np.testing.assert_allclose(near.rim, ranked[:, m] if m < N else np.inf, atol=1e-8)
+
+
+@pytest.mark.parametrize("ties", [False, True])
+def test_a_neighbourhood_has_the_same_bits_everywhere(build: Build, ties: bool, monkeypatch) -> None:
+    table = on_a_grid(monkeypatch) if ties else TABLE
+    store = build()
+    local = LocalExperts(table.X, table.y, OFFSETS, COVARIANCE, numbers=NUMBERS, factor_budget=10**9)
+    for m in M_NEAR:
+        ours = store.neighbourhood(table.X_new, m, ThreadEngine(1))
+        theirs = local.neighbourhood(table.X_new, m, ThreadEngine(1))
+        for name, a, b in zip(ours._fields, ours, theirs, strict=True):
+            np.testing.assert_array_equal(a, b, strict=True, err_msg=name)
 
 
 # ----------------------------------------------------------------------------------------- without
