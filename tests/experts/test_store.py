@@ -128,7 +128,7 @@ def dense_moments(X_new: np.ndarray, index: np.ndarray, request: Request, shared
     n, K = index.shape
     prior = SIGNAL.diag(X_new)
     mean, var = np.zeros((n, K, 2)), np.tile(prior[:, None], (1, K))
-    noise, R = np.ones((n, K, 2)), np.zeros((n, K, K))
+    noise, R, explained = np.ones((n, K, 2)), np.zeros((n, K, K)), np.zeros((n, K))
     index = index.copy()
     for q, x in enumerate(X_new):
         experts = {c: dense_expert(index[q, c], x, shared) for c in range(K) if index[q, c] >= 0}
@@ -140,7 +140,7 @@ def dense_moments(X_new: np.ndarray, index: np.ndarray, request: Request, shared
                 continue
             mean[q, c], noise[q, c] = expert.mean, expert.local_noise
             if request.variance:
-                var[q, c] = expert.var
+                var[q, c], explained[q, c] = expert.var, prior[q] - expert.var
         for a, b in itertools.product(experts, repeat=2):
             X_a, X_b = rows_of(index[q, a], shared)[0], rows_of(index[q, b], shared)[0]
             cross = SIGNAL(X_a, X_b) + (NOISE * np.eye(len(X_a)) if a == b else 0.0)
@@ -151,6 +151,7 @@ def dense_moments(X_new: np.ndarray, index: np.ndarray, request: Request, shared
         mean,
         var,
         prior,
+        explained=explained,
         covariance=R if request.covariance else None,
         communication_mean=np.stack([e.mean for e in c]) if c else None,
         communication_var=np.stack([e.var for e in c]) if c else None,
@@ -242,6 +243,11 @@ REQUESTS = {
     "local noise": Request(local_noise=True),
     "everything": Request(covariance=True, local_noise=True, prune=0.05),
 }
+OWN = {
+    "own expert": Request(n_neighbors=6),
+    "own expert and R": Request(n_neighbors=6, covariance=True),
+    "own expert, R and local noise": Request(n_neighbors=40, covariance=True, local_noise=True),
+}
 
 
 @pytest.mark.parametrize("name", REQUESTS)
@@ -314,15 +320,28 @@ def test_neighbours_are_ordered_by_distance_and_row_number(build: Build, m: int,
 
 
 @pytest.mark.parametrize("ties", [False, True])
-def test_a_neighbourhood_has_the_same_bits_everywhere(build: Build, ties: bool, monkeypatch) -> None:
+def test_the_neighbours_are_the_same_bits_everywhere(build: Build, ties: bool, monkeypatch) -> None:
     table = on_a_grid(monkeypatch) if ties else TABLE
     store = build()
     local = LocalExperts(table.X, table.y, OFFSETS, COVARIANCE, numbers=NUMBERS, factor_budget=10**9)
     for m in M_NEAR:
         ours = store.neighbourhood(table.X_new, m, ThreadEngine(1))
         theirs = local.neighbourhood(table.X_new, m, ThreadEngine(1))
-        for name, a, b in zip(ours._fields, ours, theirs, strict=True):
+        for name in ("X", "y", "position", "number"):
+            a, b = getattr(ours, name), getattr(theirs, name)
             np.testing.assert_array_equal(a, b, strict=True, err_msg=name)
+        for name in ("squared_distance", "rim"):  # each shard centres its own rows, which rounds differently
+            np.testing.assert_allclose(getattr(ours, name), getattr(theirs, name), rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("name", OWN)
+@pytest.mark.parametrize("K", [0, 1, 4])
+def test_own_experts_are_the_same_everywhere(build: Build, name: str, K: int) -> None:
+    index = random_index(len(TABLE.X_new), K, padded=K > 1)
+    local = LocalExperts(TABLE.X, TABLE.y, OFFSETS, COVARIANCE, numbers=NUMBERS, factor_budget=10**9)
+    ours = build().gather(TABLE.X_new, index, OWN[name], ThreadEngine(1))
+    assert ours.mean.shape == (len(TABLE.X_new), 1 + K, 2)
+    assert_moments(ours, local.gather(TABLE.X_new, index, OWN[name], ThreadEngine(1)))
 
 
 # ----------------------------------------------------------------------------------------- without

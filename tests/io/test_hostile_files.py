@@ -269,7 +269,7 @@ def deep_kernel(n: int) -> dict:
         (0, ("model", "seeds"), [1, -1]),
         (0, ("model", "seeds"), [10**20, 1]),
         (0, ("model", "trace"), []),
-        (0, ("model", "choices", "n_experts", "reason"), 3),
+        (0, ("model", "choices", "partition", "reason"), 3),
         (0, ("learned", "tuning", "n_selected"), 4),
         (0, ("learned", "tuning", "n_selected"), 10**9),
         (1, ("learned", "tuning", "n_selected"), 0),

@@ -208,7 +208,7 @@ def on_cluster() -> Iterator[DistributedGPRegressor]:
         distributed.LocalCluster(2, threads_per_worker=1, processes=False, dashboard_address=":0") as cluster,
         distributed.Client(cluster, set_as_default=False) as client,
     ):
-        yield fitted(engine=client)
+        yield fitted(engine=client, n_neighbors=16, n_selected=2)
 
 
 def test_a_model_of_a_cluster_is_written_in_batches(
@@ -222,7 +222,12 @@ def test_a_model_of_a_cluster_is_written_in_batches(
         assert isinstance(loaded.model_.experts, LocalExperts)
         np.testing.assert_array_equal(loaded.model_.experts.X, model.model_.experts.X)
         np.testing.assert_array_equal(loaded.model_.experts.numbers, model.model_.experts.numbers)
-        assert_same_predictions(on_cluster, loaded)
+        for ours, theirs in zip(
+            on_cluster.predict(QUERIES, return_std=True), loaded.predict(QUERIES, return_std=True), strict=True
+        ):
+            np.testing.assert_allclose(ours, theirs, rtol=1e-10)  # the search of neighbours rounds differently
+        np.testing.assert_array_equal(on_cluster.select(QUERIES), loaded.select(QUERIES))
+        np.testing.assert_array_equal(on_cluster.explain(QUERIES).own.rows, loaded.explain(QUERIES).own.rows)
 
 
 def test_rows_of_a_cluster_are_never_all_in_memory(
@@ -252,7 +257,7 @@ def test_a_selector_of_a_sample_of_the_rows_is_stored(model: DistributedGPRegres
     view = experts_view(predictor.model, predictor.settings)
     rows = np.arange(0, 160, 7)
     predictor.selector.fit(replace(view, X=view.X[rows], labels=view.labels[rows]))
-    del predictor.selector.boxes_
+    vars(predictor.selector).pop("boxes_", None)
     for _ in range(2):
         loaded = gpexperts.load(_saved(model, tmp_path))
         np.testing.assert_array_equal(loaded.predictor_.selector.rows_, view.X[rows])
