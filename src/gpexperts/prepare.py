@@ -13,12 +13,13 @@ from gpexperts.exceptions import RefitRequiredError
 from gpexperts.experts.local import LocalExperts
 from gpexperts.experts.moments import Request
 from gpexperts.experts.store import ExpertStore
+from gpexperts.held_out import Held, hold_out
 from gpexperts.model import FittedModel
 from gpexperts.progress import reporters
 from gpexperts.selection import ExpertsView, Selector
 from gpexperts.selection.base import checked_index
 from gpexperts.settings import Settings
-from gpexperts.tuning import EXPERTS, NEIGHBORS, Held, Setups, Tuned, Tuning, hold_out, tune
+from gpexperts.tuning import EXPERTS, NEIGHBORS, Setups, Tuned, Tuning, tune
 from gpexperts.validation import is_auto
 
 __all__ = ["check_served", "evaluation_engine", "expert_means", "experts_view", "held_out", "tuned"]
