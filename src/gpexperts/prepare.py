@@ -84,7 +84,7 @@ def tuned(model: FittedModel, settings: Settings, selector: Selector) -> Tuned |
     n_experts, given = model.experts.n_experts, settings.n_selected(model.experts.n_experts)
     setups = _setups(model, settings, selector, given)
     only = len(setups.experts) == len(setups.neighbors) == 1
-    if not only or given is None:
+    if not only:
         reporters().start("choosing experts and neighbours")
         if held := held_out(model, settings, selector):
             return tune(held, setups, settings.aggregator, evaluation_engine(model, settings))

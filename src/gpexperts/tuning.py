@@ -156,7 +156,7 @@ class _Tuner:
         loss, moments = self.tried[tuning]
         by_setup = {str(t): value for t, (value, _) in self.tried.items()}
         evidence: dict[str, Any] = {"rows": len(self.y), "nlpd_by_setup": by_setup}
-        if tuning.n_selected > 1:
+        if tuning.n_selected > 1 and len(fixed) > 1:  # a given K is used as it is
             by_prune = {p: self._loss(moments.without_weak(p)) for p in PRUNINGS}
             harmless = [p for p, value in by_prune.items() if value <= loss + 0.5 * WORTHWHILE]
             evidence["nlpd_by_prune"] = by_prune
