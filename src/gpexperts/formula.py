@@ -39,6 +39,11 @@ class Formula:
         return checked_index(self.selector.select(X, self.n_selected), len(X), self.n_experts)
 
     @property
+    def n_own(self) -> int:
+        """Columns of the moments that belong to the own expert, the first ones: 0 or 1."""
+        return int(self.n_neighbors > 0)
+
+    @property
     def request(self) -> Request:
         """The moments that the aggregator needs."""
         return Request(

@@ -18,9 +18,9 @@ from gpexperts.choices import Choice
 from gpexperts.engines import Engine
 from gpexperts.experts.local import LocalExperts
 from gpexperts.experts.moments import ExpertMoments, Prediction, Request
-from gpexperts.experts.own import own_predictions
 from gpexperts.experts.store import ExpertStore
-from gpexperts.explanation import Explanation, OwnExplanation
+from gpexperts.explaining import explained
+from gpexperts.explanation import Explanation
 from gpexperts.formula import Formula
 from gpexperts.metrics import checked_level, gaussian_width
 from gpexperts.model import FittedModel
@@ -269,69 +269,15 @@ class Predictor:
         index = self.formula.select(X)
         if self.formula.prune > 0:
             for rows, moments, _ in self.batches(X, index.copy()):
-                index[rows] = moments.index[:, self._own :]
+                index[rows] = moments.index[:, self.formula.n_own :]
         return index
-
-    @property
-    def _own(self) -> int:
-        """Columns of the moments that belong to the own expert, the first ones: 0 or 1."""
-        return int(self.formula.n_neighbors > 0)
 
     def explain(self, X: np.ndarray) -> Explanation:
         """Return the selected experts of each query, their predictions and weights."""
-        model, formula = self.model, self.formula
-        X = model.x_scale.transform(X)
-        n, p = len(X), model.n_outputs
-        index = formula.select(X)
-        own, K = self._own, self._own + index.shape[1]
-        mean, var = np.empty((n, p)), np.empty((n, p))
-        expert_mean, expert_var, weight = np.empty((n, K, p)), np.empty((n, K)), np.zeros((n, K))
-        communication_mean, communication_weight = np.zeros((n, p)), np.zeros(n)
-        for rows, moments, prediction in self.batches(X, index.copy()):
-            index[rows] = moments.index[:, own:]
-            mean[rows] = prediction.mean
-            var[rows] = formula.variance(prediction, latent=False)
-            expert_mean[rows], expert_var[rows] = moments.mean, moments.var
-            weight[rows] = prediction.weight
-            if prediction.communication_weight is not None:
-                communication_mean[rows] = moments.communication_mean
-                communication_weight[rows] = prediction.communication_weight
+        X = self.model.x_scale.transform(X)
+        explanation = explained(self.model, self.formula, X, self.batches, self._engine)
         self.report_jitter()
-        restore, scale = model.y_scale.restore, model.y_scale.scale
-        expert_std = np.sqrt(expert_var)[:, :, None] * scale
-        shared = formula.aggregator.needs_communication
-        mean, std = formula.restored(mean, var)
-        return Explanation(
-            experts=index,
-            expert_mean=model.shaped(restore(expert_mean[:, own:])),
-            expert_std=model.shaped(expert_std[:, own:]),
-            weight=weight[:, own:],
-            prior_weight=1.0 - weight.sum(axis=1) - communication_weight,
-            prior_mean=model.shaped(model.y_scale.shift),
-            mean=model.shaped(mean),
-            std=model.shaped(std),
-            communication_mean=model.shaped(restore(communication_mean)) if shared else None,
-            communication_weight=communication_weight if shared else None,
-            own=self._own_explanation(X, expert_mean, expert_std, weight) if own else None,
-        )
-
-    def _own_explanation(
-        self, X: np.ndarray, mean: np.ndarray, std: np.ndarray, weight: np.ndarray
-    ) -> OwnExplanation:
-        """The rows of the own expert, which is the first column of mean, std and weight."""
-        model = self.model
-        near = model.experts.neighbourhood(X, self.formula.n_neighbors, self._engine)
-        q = own_predictions(model.covariance, near, X, self._engine, weights=True).weights
-        assert q is not None
-        return OwnExplanation(
-            mean=model.shaped(model.y_scale.restore(mean[:, 0])),
-            std=model.shaped(std[:, 0]),
-            weight=weight[:, 0],
-            rows=near.number,
-            inputs=model.x_scale.restore(near.X),
-            targets=model.shaped(model.y_scale.restore(near.y)),
-            row_weight=weight[:, :1] * q,
-        )
+        return explanation
 
 
 def _batch_size(experts: ExpertStore, request: Request, K: int, budget: int) -> int:

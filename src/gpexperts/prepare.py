@@ -13,12 +13,13 @@ from gpexperts.exceptions import RefitRequiredError
 from gpexperts.experts.local import LocalExperts
 from gpexperts.experts.moments import Request
 from gpexperts.experts.store import ExpertStore
+from gpexperts.held_out import Held, hold_out
 from gpexperts.model import FittedModel
 from gpexperts.progress import reporters
 from gpexperts.selection import ExpertsView, Selector
 from gpexperts.selection.base import checked_index
 from gpexperts.settings import Settings
-from gpexperts.tuning import EXPERTS, NEIGHBORS, Held, Setups, Tuned, Tuning, hold_out, tune
+from gpexperts.tuning import EXPERTS, NEIGHBORS, Setups, Tuned, Tuning, tune
 from gpexperts.validation import is_auto
 
 __all__ = ["check_served", "evaluation_engine", "expert_means", "experts_view", "held_out", "tuned"]
@@ -83,7 +84,7 @@ def tuned(model: FittedModel, settings: Settings, selector: Selector) -> Tuned |
     n_experts, given = model.experts.n_experts, settings.n_selected(model.experts.n_experts)
     setups = _setups(model, settings, selector, given)
     only = len(setups.experts) == len(setups.neighbors) == 1
-    if not only or given is None:
+    if not only:
         reporters().start("choosing experts and neighbours")
         if held := held_out(model, settings, selector):
             return tune(held, setups, settings.aggregator, evaluation_engine(model, settings))

@@ -157,7 +157,7 @@ def _check_neighbors(values: Mapping[str, Any]) -> None:
             raise TypeError(f"n_neighbors must be 'auto' or an int of at least 0, got {m!r}.")
         if m < 0:
             raise ValueError(f"n_neighbors must be at least 0, got {m}.")
-    without_experts = isinstance(K, Integral) and not isinstance(K, bool) and K == 0
+    without_experts = is_number(K) and isinstance(K, Integral) and K == 0
     if without_experts and not is_auto(m) and m == 0:
         raise ValueError("n_neighbors=0 and n_selected=0 leave nothing to predict with; set one of them.")
     aggregator = member(values["aggregation"], AGGREGATORS, Aggregator, "aggregation")
@@ -169,8 +169,8 @@ def _check_neighbors(values: Mapping[str, Any]) -> None:
     if not (aggregator.needs_covariance or without_experts or is_auto(m) or m == 0):
         raise ValueError(
             f"n_neighbors={m} with aggregation={values['aggregation']!r}: the own expert shares rows with "
-            "the other experts, which this rule takes as independent. Use n_selected=0 (the own expert alone), "
-            "n_neighbors=0, or aggregation='npae'."
+            "the other experts, which this rule takes as independent. Use n_selected=0 (the own expert "
+            "alone), n_neighbors=0, or aggregation='npae'."
         )
 
 

@@ -1,7 +1,6 @@
 """Which experts a query uses, and how the variance is corrected: chosen by held-out log density.
 
-A tenth of the rows of some parts is taken out of the experts, and the rest predicts these rows; where there
-are few rows, further tenths follow. Compared are the own expert with m rows, K selected experts, and both.
+Compared are the own expert with m rows, K selected experts, and both.
 The moments of fewer experts are the first columns of the moments of more, so that one evaluation compares
 every K, every pruning and every correction of the variance. Of the setups whose log density is as good as the
 best, the cheapest is chosen.
@@ -10,7 +9,7 @@ best, the cheapest is chosen.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -20,18 +19,10 @@ from gpexperts.aggregation import NPAE, Aggregator
 from gpexperts.choices import Choice
 from gpexperts.engines.base import Engine
 from gpexperts.experts.moments import ExpertMoments, Request
-from gpexperts.experts.store import ExpertStore
+from gpexperts.held_out import Held
 
-__all__ = ["NEIGHBORS", "Held", "Setups", "Tuned", "Tuning", "hold_out", "scores_of", "tune"]
+__all__ = ["NEIGHBORS", "Setups", "Tuned", "Tuning", "scores_of", "tune"]
 
-MAX_PARTS = 60
-SHARE = 0.1
-ENOUGH = 1000
-"""Held-out rows after which no further tenth is taken out."""
-FEWEST = 50
-"""Held-out rows below which nothing is chosen by them."""
-MAX_SINGLE = 5000
-"""Rows of a single expert beyond which it is not factorised again only to correct its variance."""
 EXPERTS = (1, 2, 3, 4, 5, 6, 8)
 NEIGHBORS = (32, 64, 128, 256, 512)
 FIRST_NEIGHBORS = 128
@@ -113,55 +104,8 @@ class Tuned(NamedTuple):
     """(n, p) |y − mean| / std of the held-out rows."""
 
 
-class Held(NamedTuple):
-    """Rows that were held out together, and the experts without them."""
-
-    X: np.ndarray
-    y: np.ndarray
-    rest: ExpertStore
-    select: Callable[[np.ndarray, int], np.ndarray]
-    """Queries and K ↦ index, by a selector that has not seen the held-out rows."""
-
-    def moments(self, n_selected: int, request: Request, engine: Engine) -> ExpertMoments:
-        """Moments of the rest for the held-out rows."""
-        index = np.empty((len(self.X), 0), dtype=np.int64)
-        if n_selected:
-            index = self.select(self.X, n_selected)
-        return self.rest.gather(self.X, index, request, engine)
-
-
 def _corrects(aggregator: Aggregator) -> bool:
     return isinstance(aggregator, NPAE) and aggregator.disagreement == "auto"
-
-
-def hold_out(
-    experts: ExpertStore,
-    selection_of: Callable[[ExpertStore], Callable[[np.ndarray, int], np.ndarray]],
-    *,
-    budget: int,
-    random_state: np.random.RandomState,
-) -> list[Held]:
-    """Hold out tenths of the rows of some parts; empty where there are too few rows.
-
-    Parameters
-    ----------
-    experts : ExpertStore
-    selection_of : callable
-        Experts without some rows ↦ a selection: queries (n, d) and K ↦ index (n, K), best first.
-    budget : int
-        Bytes for work arrays.
-    random_state : RandomState
-    """
-    if experts.n_experts == 1 and experts.sizes[0] > MAX_SINGLE:
-        return []
-    folds = _folds(experts, budget, random_state)
-    if sum(map(len, folds)) < FEWEST:
-        return []
-    held = []
-    for rows in folds:
-        rest = experts.without(rows)
-        held.append(Held(*experts.take(rows), rest, selection_of(rest)))
-    return held
 
 
 def tune(held: list[Held], setups: Setups, aggregator: Aggregator, engine: Engine) -> Tuned:
@@ -212,7 +156,7 @@ class _Tuner:
         loss, moments = self.tried[tuning]
         by_setup = {str(t): value for t, (value, _) in self.tried.items()}
         evidence: dict[str, Any] = {"rows": len(self.y), "nlpd_by_setup": by_setup}
-        if tuning.n_selected > 1:
+        if tuning.n_selected > 1 and len(fixed) > 1:  # a given K is used as it is
             by_prune = {p: self._loss(moments.without_weak(p)) for p in PRUNINGS}
             harmless = [p for p, value in by_prune.items() if value <= loss + 0.5 * WORTHWHILE]
             evidence["nlpd_by_prune"] = by_prune
@@ -239,11 +183,11 @@ class _Tuner:
             return self.tried[setup][0]
 
         start = min(range(len(own)), key=lambda i: abs(own[i] - FIRST_NEIGHBORS))
-        upwards = range(start, len(own))
-        for i in upwards[1:]:
+        first = loss(own[start])
+        for i in range(start + 1, len(own)):
             if loss(own[i]) > loss(own[i - 1]) - WORTHWHILE:
                 break
-        if len(self.tried) and loss(own[start]) <= min(loss(m) for m in own[start : start + 2]) + WORTHWHILE:
+        if first <= min(loss(m) for m in own[start : start + 2]) + WORTHWHILE:
             for i in range(start - 1, -1, -1):
                 if loss(own[i]) > loss(own[i + 1]) + WORTHWHILE:
                     break
@@ -252,7 +196,8 @@ class _Tuner:
         """Try the own expert beside selected ones, if one of them alone is not clearly better."""
         if not (fixed and own and self.aggregator.needs_covariance):
             return
-        m, beside = min(own, key=lambda m: abs(m - 128)), [k for k in BESIDE if k <= max(fixed)]
+        m = min(own, key=lambda m: abs(m - FIRST_NEIGHBORS))
+        beside = [k for k in BESIDE if k in fixed] or fixed[-1:]
         if not (alone and without):  # K or m is given
             beside = beside if alone else fixed[-1:]
         else:
@@ -344,20 +289,3 @@ def _robust_nlpd(y: np.ndarray, mean: np.ndarray, std: np.ndarray) -> float:
 
 def _number_of_corrections(tuning: Tuning) -> int:
     return (tuning.disagreement is not None) + (tuning.local_noise > 0) + (tuning.scale != 1.0)
-
-
-def _folds(experts: ExpertStore, budget: int, random_state: np.random.RandomState) -> list[np.ndarray]:
-    """Positions to hold out together, in the order of experts, one array per fold.
-
-    Each is a tenth of the rows of up to `MAX_PARTS` parts; no row is in two folds.
-    """
-    large = np.flatnonzero(experts.sizes >= 1 / SHARE)
-    parts = np.sort(random_state.permutation(large)[:MAX_PARTS])
-    orders = [experts.offsets[i] + random_state.permutation(int(experts.sizes[i])) for i in parts]
-    affordable = budget // (8 * max(EXPERTS) * int(experts.sizes.max() + 1))
-    limit = max(50, min(2 * ENOUGH, affordable))
-    folds: list[np.ndarray] = []
-    while parts.size and len(folds) < 1 / SHARE and sum(map(len, folds)) < ENOUGH:
-        tenths = [order[(share := int(SHARE * len(order))) * len(folds) :][:share] for order in orders]
-        folds.append(np.sort(random_state.permutation(np.concatenate(tenths))[:limit]))
-    return folds

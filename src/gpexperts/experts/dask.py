@@ -233,7 +233,8 @@ class DaskExperts(ExpertStore):
                         for g, s in enumerate(self.shards)
                     ]
                 )
-                self._boxes = Boxes(*(np.stack(corner) for corner in zip(*corners, strict=True)), metric)
+                low, high = (np.stack(corner) for corner in zip(*corners, strict=True))
+                self._boxes = Boxes(low, high, metric)
         starts = self.offsets[self.firsts]
         return neighbourhood_graph(self.engine, self.shards, starts, self._boxes, X, m)
 

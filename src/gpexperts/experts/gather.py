@@ -214,6 +214,7 @@ def _covariances(
 ) -> np.ndarray:
     """R (n, K, K) of the experts' means; its diagonal is r_i = q_iᵀ C_i q_i, for the own expert Var(μ)."""
     index, explained = moments.index, moments.explained
+    assert explained is not None
     n, K = index.shape
     R = np.zeros((n, K, K))
     R[:, np.arange(K), np.arange(K)] = np.where(index >= 0, explained, 0.0)

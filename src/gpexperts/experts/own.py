@@ -143,10 +143,11 @@ def own_predictions(
 
     if len(pieces) == 1:
         return piece(pieces[0])
-    columns = list(zip(*engine.map(piece, pieces), strict=True))
-    *arrays, jittered = columns
-    joined = (None if column[0] is None else np.concatenate(column) for column in arrays)
-    return OwnPrediction(*joined, sum(jittered))  # type: ignore[arg-type]
+    *arrays, jittered = zip(*engine.map(piece, pieces), strict=True)
+    mean, explained, variance, q, ratio = (
+        None if column[0] is None else np.concatenate(column) for column in arrays
+    )
+    return OwnPrediction(mean, explained, variance, q, ratio, sum(jittered))  # type: ignore[arg-type]
 
 
 def _predict(

@@ -57,7 +57,7 @@ def cholesky_each_in_place(a: np.ndarray) -> np.ndarray:
             dtrsm(b"R", b"L", b"T", b"N", lower, upper, plus, at, order, at + below, order)
             _dsyrk(b"L", b"N", lower, upper, minus, at + below, order, plus, at + corner, order)
             dpotrf(b"L", lower, at + corner, order, where)
-            info[i] = failed.value and half + failed.value
+            info[i] = half + failed.value if failed.value > 0 else 0
         at += step
     return info
 
