@@ -28,6 +28,10 @@ class OwnExplanation:
     row_weight: np.ndarray
     """(n, m) weight of each target in the prediction: Σ_j row_weight_j (target_j − prior_mean) is added."""
 
+    def largest(self, n_rows: int) -> np.ndarray:
+        """Return the columns (n, n_rows) of the rows with the largest weights by size, largest first."""
+        return np.argsort(-np.abs(self.row_weight), axis=1, kind="stable")[:, :n_rows]
+
 
 @dataclass(frozen=True)
 class Explanation:
