@@ -223,9 +223,11 @@ def test_a_model_of_a_cluster_is_written_in_batches(
         np.testing.assert_array_equal(loaded.model_.experts.X, model.model_.experts.X)
         np.testing.assert_array_equal(loaded.model_.experts.numbers, model.model_.experts.numbers)
         for ours, theirs in zip(
-            on_cluster.predict(QUERIES, return_std=True), loaded.predict(QUERIES, return_std=True), strict=True
+            on_cluster.predict(QUERIES, return_std=True),
+            loaded.predict(QUERIES, return_std=True),
+            strict=True,
         ):
-            np.testing.assert_allclose(ours, theirs, rtol=1e-10)  # the search of neighbours rounds differently
+            np.testing.assert_allclose(ours, theirs, rtol=1e-10)  # shards round distances differently
         np.testing.assert_array_equal(on_cluster.select(QUERIES), loaded.select(QUERIES))
         np.testing.assert_array_equal(on_cluster.explain(QUERIES).own.rows, loaded.explain(QUERIES).own.rows)
 

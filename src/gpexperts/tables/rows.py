@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpexperts.explanation import OwnExplanation
 from gpexperts.exceptions import TableError
+from gpexperts.explanation import OwnExplanation
 from gpexperts.schema import Column
 from gpexperts.tables.arrow import pa
 from gpexperts.tables.encoding import (
