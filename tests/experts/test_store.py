@@ -128,8 +128,8 @@ def dense_moments(X_new: np.ndarray, index: np.ndarray, request: Request, shared
     n, K = index.shape
     prior = SIGNAL.diag(X_new)
     mean, var = np.zeros((n, K, 2)), np.tile(prior[:, None], (1, K))
-    noise, R, explained = np.ones((n, K, 2)), np.zeros((n, K, K)), np.zeros((n, K))
-    index = index.copy()
+    noise, R = np.ones((n, K, 2)), np.zeros((n, K, K))
+    index, explained = index.copy(), np.zeros((len(X_new), K))
     for q, x in enumerate(X_new):
         experts = {c: dense_expert(index[q, c], x, shared) for c in range(K) if index[q, c] >= 0}
         best = max((prior[q] - e.var for e in experts.values()), default=0.0)
@@ -140,7 +140,8 @@ def dense_moments(X_new: np.ndarray, index: np.ndarray, request: Request, shared
                 continue
             mean[q, c], noise[q, c] = expert.mean, expert.local_noise
             if request.variance:
-                var[q, c], explained[q, c] = expert.var, prior[q] - expert.var
+                var[q, c] = expert.var
+                explained[q, c] = prior[q] - expert.var
         for a, b in itertools.product(experts, repeat=2):
             X_a, X_b = rows_of(index[q, a], shared)[0], rows_of(index[q, b], shared)[0]
             cross = SIGNAL(X_a, X_b) + (NOISE * np.eye(len(X_a)) if a == b else 0.0)
@@ -151,11 +152,11 @@ def dense_moments(X_new: np.ndarray, index: np.ndarray, request: Request, shared
         mean,
         var,
         prior,
-        explained=explained,
         covariance=R if request.covariance else None,
         communication_mean=np.stack([e.mean for e in c]) if c else None,
         communication_var=np.stack([e.var for e in c]) if c else None,
         local_noise=noise if request.local_noise else None,
+        explained=explained,
     )
 
 

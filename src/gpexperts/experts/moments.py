@@ -62,8 +62,6 @@ class ExpertMoments:
     """(n, K) each expert's posterior variance, 0 < var ≤ prior_var; prior_var in padded columns."""
     prior_var: np.ndarray
     """(n,) k(x, x), without the noise."""
-    explained: np.ndarray | None = None
-    """(n, K) covariance of each expert's mean with the function, r_i; None stands for prior_var − var."""
     covariance: np.ndarray | None = None
     """(n, K, K) covariance of the experts' means, noise included (NPAE's R); 0 in padded columns.
     None unless requested."""
@@ -74,6 +72,8 @@ class ExpertMoments:
     local_noise: np.ndarray | None = None
     """(n, K, p) local variance ratio of each expert: the squared leave-one-out residuals of its rows near the
     query, divided by their predicted variance; 1 in padded columns. None unless requested."""
+    explained: np.ndarray | None = None
+    """(n, K) covariance of each expert's mean with the function, r_i; None stands for prior_var − var."""
 
     @property
     def selected(self) -> np.ndarray:

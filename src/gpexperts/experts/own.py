@@ -156,9 +156,10 @@ def _predict(
     n, m, p = rows.y.shape
     h = (m if m <= RESIDUALS else FEW_RESIDUALS) if local_noise else 0
     scale = covariance.scale  # everything is divided by it: C / s², k / s², and y as it is
-    noise = covariance.noise_variance / scale
-    if noise == 0.0:
-        noise = _TINY_DIAGONAL * float(np.mean(covariance.prior_variance(queries))) / scale
+    prior = covariance.prior_variance(queries) / scale
+    noise = np.full(n, covariance.noise_variance / scale)
+    if covariance.noise_variance == 0.0:
+        noise = _TINY_DIAGONAL * prior
     taper = _taper(rows.squared_distance, rows.rim, FULL_SHARE)
     mean, explained, variance_of_mean = np.empty((n, p)), np.empty(n), np.empty(n)
     q = np.empty((n, m)) if weights else None
@@ -170,11 +171,14 @@ def _predict(
         some = slice(start, min(start + step, n))
         points = np.concatenate([rows.X[some], queries[some, None]], axis=1)
         A = stack[: len(points)]
-        _fill(A, covariance, points, rows.y[some], noise)
-        near[some] = A[:, :h, m]
+        _fill(A, covariance, points, rows.y[some], noise[some])
+        if h:
+            near[some] = _squared_correlations(A, prior[some], noise[some], h, m)
         failed = (cholesky_each_in_place(A) != 0) | ~np.isfinite(A[:, m - 1, m - 1])
         for i in np.flatnonzero(failed):
-            _repair(A[i : i + 1], covariance, points[i : i + 1], rows.y[some][i : i + 1], noise)
+            _repair(
+                A[i : i + 1], covariance, points[i : i + 1], rows.y[some][i : i + 1], noise[some][i : i + 1]
+            )
             jittered += 1
         a, b = A[:, :m, m], A[:, :m, m + 1 :]
         faded = taper[some] * a
@@ -194,17 +198,18 @@ def _predict(
     if local_noise:
         rim = rows.squared_distance[:, h] if h < m else rows.rim
         kept = _taper(rows.squared_distance[:, :h], rim, 0.5)
-        prior = covariance.prior_variance(queries) / scale
-        ratio = _variance_ratio(z2, (near / prior[:, None]) ** 4 * kept, kept)
+        ratio = _variance_ratio(z2, near**2 * kept, kept)
     return OwnPrediction(mean, explained * scale, variance_of_mean * scale, q, ratio, jittered)
 
 
-def _fill(A: np.ndarray, covariance: Covariance, points: np.ndarray, y: np.ndarray, noise: float) -> None:
+def _fill(
+    A: np.ndarray, covariance: Covariance, points: np.ndarray, y: np.ndarray, noise: np.ndarray
+) -> None:
     """Put C, k(N, x*) and y_N of each query into the upper triangle of A (B, m + 1 + p, m + 1 + p)."""
     m, p = y.shape[1:]
     covariance.fill_grams(A, points)
     diagonal = np.einsum("bii->bi", A)
-    diagonal[:, :m] += noise
+    diagonal[:, :m] += noise[:, None]
     diagonal[:, m:] = _HUGE
     A[:, :m, m + 1 :] = y
     A[:, m, m + 1 :] = 0.0
@@ -212,7 +217,16 @@ def _fill(A: np.ndarray, covariance: Covariance, points: np.ndarray, y: np.ndarr
         A[:, m + 1 + i, m + 2 + i :] = 0.0
 
 
-def _repair(A: np.ndarray, covariance: Covariance, points: np.ndarray, y: np.ndarray, noise: float) -> None:
+def _squared_correlations(A: np.ndarray, prior: np.ndarray, noise: np.ndarray, h: int, m: int) -> np.ndarray:
+    """ρ² (B, h) of f at the query with f at each of the nearest h rows; 0 where the prior variance is 0."""
+    variances = prior[:, None] * (np.einsum("bii->bi", A)[:, :h] - noise[:, None])
+    k = A[:, :h, m]
+    return np.divide(k * k, variances, out=np.zeros_like(variances), where=variances > 0.0)
+
+
+def _repair(
+    A: np.ndarray, covariance: Covariance, points: np.ndarray, y: np.ndarray, noise: np.ndarray
+) -> None:
     """Factorise the one matrix of A (1, ·, ·) with the smallest jitter that works."""
     m = y.shape[1]
     for jitter in JITTERS[1:]:
