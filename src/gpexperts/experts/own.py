@@ -118,16 +118,7 @@ def own_predictions(
     weights: bool = False,
     local_noise: bool = False,
 ) -> OwnPrediction:
-    """Evaluate the own experts of queries (n, d).
-
-    Parameters
-    ----------
-    covariance : Covariance
-    neighbourhood : Neighbourhood
-    queries : ndarray of shape (n, d)
-    engine : Engine
-    weights, local_noise : bool
-        Whether to return q and the local variance ratio.
+    """Evaluate the own experts of queries (n, d); `weights` and `local_noise` request q and the ratio.
 
     Raises
     ------
