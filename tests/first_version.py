@@ -131,7 +131,7 @@ def disagreement(case: Case, ours: dict[str, np.ndarray], theirs: dict[str, np.n
 def local_cluster() -> distributed.LocalCluster:
     """Two workers that are threads of this process; it is a context manager."""
     return distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None
+        n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0"
     )
 
 

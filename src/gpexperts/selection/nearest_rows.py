@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpexperts.experts.queries import queries_by_expert
+from gpexperts.rows.nearest import rounded
 from gpexperts.selection.base import ExpertsView, Selector
 from gpexperts.selection.knn import KNNSelector
 
@@ -16,10 +17,8 @@ BATCH, CHUNK = 100_000, 4096
 """Queries ranked together, and queries compared at once with the rows of one expert: bounds of the memory."""
 _ENTRIES = 1_000_000
 """Largest number of entries of a temporary array."""
-_BITS = 30
-"""Bits of a distance that are compared; further bits are rounding and may depend on the batch."""
 _MARGIN = 1.0 + 1e-8
-"""Squared distances whose ratio is larger than this differ after rounding to `_BITS` bits."""
+"""Squared distances whose ratio is larger than this differ after rounding."""
 
 
 class NearestRowsSelector(Selector):
@@ -63,7 +62,7 @@ class NearestRowsSelector(Selector):
             batch = slice(start, start + BATCH)
             candidates = self.by_centroid_.select(X[batch], min(M, max(self.n_candidates, n_selected)))
             distance = self._nearest(self.by_centroid_.scaled(X[batch]), candidates, n_selected)
-            order = np.argsort(_rounded(distance), axis=1, kind="stable")[:, :n_selected]
+            order = np.argsort(rounded(distance), axis=1, kind="stable")[:, :n_selected]
             index[batch] = np.take_along_axis(candidates, order, axis=1)
         return index
 
@@ -141,8 +140,3 @@ class _Boxes(NamedTuple):
 
     low: np.ndarray
     high: np.ndarray
-
-
-def _rounded(distance: np.ndarray) -> np.ndarray:
-    mantissa, exponent = np.frexp(distance)
-    return np.ldexp(np.round(mantissa * 2.0**_BITS), exponent)
