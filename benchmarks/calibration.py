@@ -116,7 +116,8 @@ def scores_of(drawn: Design, methods: list[tuple[str, str]]) -> Iterator[ZScores
             if communicates not in fits:
                 fits[communicates] = DistributedGPRegressor(
                     kernel=1.0 * RBF(LENGTH) + WhiteKernel(NOISE), optimizer=None, training="full",
-                    partition=labels, aggregation=rule, standardize=False, random_state=0, n_jobs=1, **how,
+                    partition=labels, aggregation=rule, standardize=False, n_neighbors=0, random_state=0,
+                    n_jobs=1, **how,
                 ).fit(drawn.X, drawn.y)  # fmt: skip
             model = fits[communicates].set_params(aggregation=rule, **how)
             queries = drawn.queries[: len(zones)]

@@ -51,7 +51,7 @@ def one(data: str) -> None:
 
     X, y, X_test, _ = split(data)
     size = min(400, len(X) // 6)  # at least six experts, also where the default is the exact GP
-    model = DistributedGPRegressor(expert_size=size, n_selected=5, random_state=0).fit(X, y)
+    model = DistributedGPRegressor(expert_size=size, n_selected=5, n_neighbors=0, random_state=0).fit(X, y)
     fitted = model.model_
     signal = float(np.mean(fitted.covariance.prior_variance(fitted.centroids)))
     scale = float(np.sqrt(signal) * fitted.y_scale.scale[0])

@@ -40,7 +40,7 @@ def main() -> None:
     model = DistributedGPRegressor(
         n_experts=args.experts, partition="balanced", kernel=1.0 * RBF([1.0] * 4) + WhiteKernel(0.02),
         optimizer=None, training="full", selection="knn", n_selected=args.selected,
-        aggregation=args.aggregation, random_state=0,
+        n_neighbors=0, aggregation=args.aggregation, random_state=0,
     ).fit(X, y)  # fmt: skip
     queries = rng.uniform(size=(args.queries, 4))
 

@@ -52,7 +52,7 @@ def main() -> None:
             "coverage": round(coverage(y_test, mean, std), 4),
         }
 
-    paper = {"n_experts": 70, "partition": "kmeans", "n_selected": 1, "selection": "knn"}
+    paper = {"n_experts": 70, "partition": "kmeans", "n_selected": 1, "selection": "knn", "n_neighbors": 0}
     methods = [("all", "auto")] + [(s, k) for s in ("knn", "nearest_rows", "dnn", "ggm") for k in NUMBERS]
     choices = {
         "paper": ("70 k-means parts", paper, methods),

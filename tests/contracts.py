@@ -6,6 +6,7 @@ checked here are invariances and limits that follow from the formulas, for any v
 
 from __future__ import annotations
 
+import copy
 import pickle
 from dataclasses import replace
 
@@ -262,7 +263,7 @@ class AggregatorContract:
         _assert_close(aggregator.combine(fewer), aggregator.combine(moments))
 
     def test_moments_are_not_changed(self, aggregator: Aggregator, moments: ExpertMoments) -> None:
-        before = {name: values.copy() for name, values in vars(moments).items()}
+        before = {name: copy.copy(values) for name, values in vars(moments).items()}
         aggregator.combine(moments)
         for name, values in vars(moments).items():
             np.testing.assert_array_equal(values, before[name])

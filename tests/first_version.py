@@ -24,11 +24,17 @@ TOLERANCE = 1e-10
 """Of means and standard deviations, in units of the targets' standard deviation; of weights, as it is."""
 
 SPELLINGS: list[dict[str, dict[str, Any]]] = [
-    {"plain NPAE": {"widen": None}, "selections": {}, "parameters": {}},  # the first version
-    {"plain NPAE": {"disagreement": None}, "selections": {"rows": "nearest_rows"}, "parameters": {}},
+    {"plain NPAE": {"widen": None}, "selections": {}, "parameters": {}, "given": {}},  # the first version
+    {
+        "plain NPAE": {"disagreement": None},
+        "selections": {"rows": "nearest_rows"},
+        "parameters": {},
+        "given": {"n_neighbors": 0},
+    },
 ]
 """By version: keywords of NPAE without corrections, and its names for selections and for parameters of the
-estimator, where they differ from the first version's. The first that NPAE understands is taken."""
+estimator, where they differ from the first version's; parameters that turn off what it did not have. The
+first that NPAE understands is taken."""
 
 KERNELS: dict[str, Kernel] = {
     "rbf": ConstantKernel(1.5) * RBF([0.6, 0.9, 1.4]) + WhiteKernel(0.05),
@@ -98,7 +104,7 @@ def estimator(case: Case, **more: Any) -> Any:
         parameters["partition"] = octants(data(1)[0], shared=case.aggregation == "grbcm")
     else:
         parameters |= {"partition": case.partition, "n_experts": 8}
-    parameters |= more
+    parameters |= spelling["given"] | more
     return DistributedGPRegressor(**{spelling["parameters"].get(k, k): v for k, v in parameters.items()})
 
 

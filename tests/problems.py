@@ -60,6 +60,7 @@ def fixed_model(problem: Problem, **settings: Any) -> DistributedGPRegressor:
         "training": "full",
         "standardize": False,
         "selection": "all",
+        "n_neighbors": 0,
         "random_state": 0,
     }
     return DistributedGPRegressor(**(given | settings)).fit(problem.X, problem.y)

@@ -144,7 +144,6 @@ def test_n_experts_and_expert_size_exclude_each_other(data) -> None:
     ("value", "error", "message"),
     [
         (5, ValueError, "n_selected=5 is more than the 4 experts.*at most 4"),
-        (0, ValueError, "n_selected must be at least 1"),
         (-1, ValueError, "n_selected must be at least 1"),
         (0.0, ValueError, r"must lie in \(0, 1\]"),
         (1.2, ValueError, r"must lie in \(0, 1\]"),
@@ -433,3 +432,88 @@ def test_a_memory_budget_of_the_wrong_type(data, value) -> None:
 def test_kmeans_with_a_wrong_cap(data) -> None:
     with pytest.raises(ValueError, match="max_size"):
         model(partition=KMeansPartitioner(max_size=0)).fit(*data)
+
+
+# ------------------------------------------------------------------------------ the own expert
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "message"),
+    [
+        ({"n_neighbors": -1}, ValueError, "n_neighbors must be at least 0, got -1"),
+        ({"n_neighbors": 2.5}, TypeError, "n_neighbors must be 'auto' or an int of at least 0, got 2.5"),
+        ({"n_neighbors": True}, TypeError, "n_neighbors must be 'auto' or an int"),
+        ({"n_neighbors": "many"}, TypeError, "n_neighbors must be 'auto' or an int"),
+        ({"n_neighbors": None}, TypeError, "n_neighbors must be 'auto' or an int"),
+        ({"n_neighbors": 0, "n_selected": 0}, ValueError, "leave nothing to predict with"),
+        ({"n_neighbors": 8, "aggregation": "rbcm"}, ValueError, r"shares rows.*Use n_selected=0"),
+        ({"n_neighbors": 8, "aggregation": "poe", "n_selected": "auto"}, ValueError, "shares rows"),
+        ({"n_neighbors": 8, "aggregation": "grbcm"}, ValueError, "needs its fixed experts"),
+        ({"n_selected": 0, "aggregation": "grbcm"}, ValueError, "needs its fixed experts"),
+    ],
+)
+def test_own_experts_that_cannot_be(data, settings, error, message: str) -> None:
+    with pytest.raises(error, match=message):
+        model(**settings).fit(*data)
+    if settings.get("aggregation") == "grbcm":
+        return
+    fitted = model(**FIXED).fit(*data).set_params(**settings)
+    with pytest.raises(error, match=message):  # and the same at the next prediction
+        fitted.predict(data[0])
+
+
+@pytest.mark.parametrize("m", [60, 61, 10**9])
+def test_more_neighbours_than_rows_are_all_rows(data, m: int) -> None:
+    X, y = data
+    own = model(n_neighbors=m, n_selected=0, standardize=False, **FIXED).fit(X, y)
+    exact = model(n_experts=1, n_selected=1, n_neighbors=0, standardize=False, **FIXED).fit(X, y)
+    new = np.random.default_rng(1).normal(size=(20, 2))
+    for latent in (False, True):
+        np.testing.assert_allclose(
+            own.predict(new, return_std=True, latent=latent),
+            exact.predict(new, return_std=True, latent=latent),
+            rtol=1e-7,
+            atol=1e-9,
+        )
+
+
+@pytest.mark.parametrize("aggregation", ["poe", "gpoe", "bcm", "npae"])
+def test_the_own_expert_alone_serves_rules_of_one_expert(data, aggregation: str) -> None:
+    X, y = data
+    fitted = model(n_neighbors=20, n_selected=0, aggregation=aggregation, **FIXED).fit(X, y)
+    assert_sane(fitted, X)
+    assert fitted.select(X).shape == (60, 0)
+    np.testing.assert_allclose(fitted.predict(X[7:8]), fitted.predict(X)[7:8], rtol=1e-9)
+
+
+@pytest.mark.parametrize("aggregation", ["poe", "rbcm", "grbcm"])
+def test_auto_neighbours_are_none_for_rules_of_independent_experts(data, aggregation: str) -> None:
+    fitted = model(aggregation=aggregation, **FIXED).fit(*data)
+    assert fitted.predictor_.tuning.n_neighbors == 0
+
+
+HARD = {
+    "all rows equal": np.ones((80, 2)),
+    "one-hot": np.eye(6)[np.arange(80) % 6],
+    "d = 500": np.random.default_rng(0).normal(size=(80, 500)),
+    "duplicates": np.repeat(np.random.default_rng(0).normal(size=(20, 2)), 4, axis=0),
+}
+
+
+@pytest.mark.filterwarnings("ignore::gpexperts.exceptions.GpexpertsWarning")
+@pytest.mark.parametrize("name", HARD)
+@pytest.mark.parametrize("noise", [1e-10, 0.01])
+@pytest.mark.parametrize("n_selected", [0, 2])
+def test_own_experts_of_hard_rows(name: str, noise: float, n_selected: int) -> None:
+    X = HARD[name]
+    y = np.random.default_rng(1).normal(size=80)
+    kernel = 1.0 * RBF(1.0) + WhiteKernel(noise)
+    fitted = model(
+        partition=np.arange(80) % 4, n_experts="auto", kernel=kernel, optimizer=None,
+        n_neighbors=16, n_selected=n_selected,
+    ).fit(X, y)  # fmt: skip
+    queries = np.concatenate([X[:5], X[:5] + 0.1, X[:1] + 1e6])
+    _, std = assert_sane(fitted, queries)
+    assert (std > 0).all()
+    _, latent = fitted.predict(queries, return_std=True, latent=True)
+    assert (latent > 0).all()

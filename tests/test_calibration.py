@@ -20,11 +20,15 @@ from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 from gpexperts import DistributedGPRegressor
 from gpexperts.aggregation import AGGREGATORS
 from gpexperts.calibration import HELD_OUT, METHODS, Calibration, draw_held_out, kept_labels
+from gpexperts.engines import ThreadEngine
 from gpexperts.exceptions import RefitRequiredError, TooFewRowsError
+from gpexperts.prepare import held_out
+from gpexperts.tuning import Setups, scores_of
 
 KERNEL = 80.0 * RBF(1.4) + WhiteKernel(8.0)
 SETTINGS = {
-    "kernel": KERNEL, "optimizer": None, "n_experts": 3, "n_selected": 2, "n_jobs": 1, "random_state": 0
+    "kernel": KERNEL, "optimizer": None, "n_experts": 3, "n_selected": 2, "n_neighbors": 0,
+    "n_jobs": 1, "random_state": 0,
 }  # fmt: skip
 CALIBRATED = [method for method in METHODS if method is not None]
 
@@ -48,8 +52,22 @@ NEW = np.random.default_rng(1).uniform(-4, 4, size=(25, 2))
 
 
 @pytest.mark.parametrize("level", [0.5, 0.9, 0.95, 0.99])
-def test_without_calibration_the_interval_is_the_gaussian_one(level: float) -> None:
+def test_without_calibration_widths_are_quantiles_of_held_out_residuals(level: float) -> None:
     fitted = model().fit(X, Y)
+    _, std = fitted.predict(NEW, return_std=True)
+    lower, upper = fitted.predict_interval(NEW, level)
+    width = fitted.interval_width(level)
+    np.testing.assert_allclose(upper - lower, 2 * width * std, rtol=1e-12)
+    predictor = fitted.predictor_
+    held = held_out(fitted.model_, predictor.settings, predictor.selector)
+    scores = scores_of(held, Setups((2,), (0,)), predictor.settings.aggregator, ThreadEngine(1))
+    below = np.mean(scores[:, 0] <= width)
+    assert below == pytest.approx(level, abs=1.5 / len(scores))
+
+
+@pytest.mark.parametrize("level", [0.5, 0.9, 0.95, 0.99])
+def test_with_few_rows_the_interval_is_the_gaussian_one(level: float) -> None:
+    fitted = model().fit(X[:45], Y[:45])  # too few to hold any out
     mean, std = fitted.predict(NEW, return_std=True)
     lower, upper = fitted.predict_interval(NEW, level)
     np.testing.assert_allclose(lower, norm.ppf((1 - level) / 2, mean, std), rtol=1e-12)
@@ -240,11 +258,13 @@ def covered(
         y = draw(rng, X)
         fitted = DistributedGPRegressor(
             kernel=1.0 * RBF(0.7) + WhiteKernel(0.01), optimizer=None, partition=np.arange(80) % 3,
-            selection="all", aggregation=aggregation, training="full", calibrate=calibrate,
-            random_state=seed, n_jobs=1,
+            selection="all", aggregation=aggregation, training="full", n_neighbors=0,
+            calibrate=None if calibrate == "gaussian" else calibrate, random_state=seed, n_jobs=1,
         ).fit(X[:80], y[:80])  # fmt: skip
         for level in LEVELS:
             lower, upper = fitted.predict_interval(X[80:], level)
+            if calibrate == "gaussian":
+                lower, upper = norm.interval(level, *fitted.predict(X[80:], return_std=True))
             hits[level] += int(lower[0] <= y[80] <= upper[0])
     return hits
 
@@ -273,7 +293,7 @@ def test_conformal_coverage_is_nominal_for_a_wrong_model(wrong: str, aggregation
 
 def test_gaussian_coverage_of_a_wrong_model_is_not_nominal() -> None:
     """So that the test above could fail."""
-    hits = covered(WRONG["noise that grows"], None, "poe")
+    hits = covered(WRONG["noise that grows"], "gaussian", "poe")
     assert not any(nominal(hits, lambda level: level).values()), hits
 
 
@@ -284,7 +304,7 @@ def test_a_scale_corrects_a_variance_that_is_wrong_by_a_factor() -> None:
         return rng.normal(size=len(X))
 
     assert all(nominal(covered(noise, "scale"), lambda level: level).values())
-    assert not any(nominal(covered(noise, None), lambda level: level).values())
+    assert not any(nominal(covered(noise, "gaussian"), lambda level: level).values())
 
 
 # ------------------------------------------------------------------------------ settings and their errors

@@ -8,6 +8,7 @@ import pytest
 from gpexperts.engines import ThreadEngine
 from gpexperts.prepare import evaluation_engine, expert_means, experts_view, tuned
 from gpexperts.settings import Settings
+from gpexperts.tuning import Tuning
 from tests.problems import Problem, fixed_model, local_gps
 
 
@@ -33,11 +34,9 @@ def test_the_view_holds_the_training_rows_by_expert(problem: Problem) -> None:
 
 @pytest.mark.parametrize(("n_selected", "K"), [(2, 2), (0.5, 2), (1.0, 4)])
 def test_a_given_number_is_not_tuned(problem: Problem, n_selected: float, K: int) -> None:
-    estimator = fixed_model(problem, selection="knn", n_selected=n_selected)
-    choices: dict = {}
+    estimator = fixed_model(problem, selection="knn", n_selected=n_selected, n_neighbors=0)
     settings = estimator.predictor_.settings
-    assert tuned(estimator.model_, settings, estimator.predictor_.selector, choices).n_selected == K
-    assert choices == {}
+    assert tuned(estimator.model_, settings, estimator.predictor_.selector) == Tuning(K)
 
 
 def test_local_experts_are_evaluated_by_threads(problem: Problem) -> None:

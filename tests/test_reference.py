@@ -23,7 +23,7 @@ def test_npae_agrees_with_nested_kriging(case: int) -> None:
     )
     model = DistributedGPRegressor(
         partition=g["labels"].astype(int), kernel=kernel, optimizer=None, standardize=False,
-        selection="all", aggregation=NPAE(nugget=0.0),
+        selection="all", n_neighbors=0, aggregation=NPAE(nugget=0.0),
     ).fit(g["X"], g["y"])  # fmt: skip
     mean, std = model.predict(g["X_new"], return_std=True, latent=True)
     scale = float(np.sqrt(g["signal_variance"]))

@@ -198,6 +198,8 @@ def test_weights_times_expert_means_are_the_mean(data, name: str, n_outputs: int
     e = model.explain(X)
     weight = e.weight if n_outputs is None else e.weight[..., None]
     total = (weight * e.expert_mean).sum(axis=1) + np.multiply.outer(e.prior_weight, e.prior_mean)
+    if e.own is not None:
+        total += (e.own.mean.T * e.own.weight).T
     if name == "grbcm":
         total += (e.communication_mean.T * e.communication_weight).T
     else:
@@ -291,7 +293,7 @@ def test_another_seed_gives_another_partition(data) -> None:
 
 def test_the_observation_s_variance_is_the_latent_one_plus_the_noise(data) -> None:
     X, y = data
-    model = small(**TRAINED).fit(X, y)
+    model = small(**TRAINED, n_neighbors=0).fit(X, y)
     _, std = model.predict(X, return_std=True)
     _, latent = model.predict(X, return_std=True, latent=True)
     noise = model.kernel_.k2.noise_level  # in units of y²

@@ -34,6 +34,8 @@ CASES: dict[str, dict[str, Any]] = {
     "k-means": {"partition": "kmeans", "selection": "knn", **FIXED},
     "dnn": {"selection": DNNSelector(max_iter=10), **FIXED},
     "conformal": {"calibrate": "conformal", **FIXED},
+    "own expert": {"optimizer": None, "n_neighbors": 16, "n_selected": 0},
+    "own expert beside others": {"optimizer": None, "n_neighbors": 16, "n_selected": 2},
 }
 ARRAYS = "arrays on Dask"
 PLACES = (
@@ -141,6 +143,10 @@ def test_the_model_does_not_depend_on_where_the_rows_are(client, rows, reference
     later = ours.predict(lazy, return_std=True)
     assert all(isinstance(values, da.Array) for values in later)
     assert_close(client.compute(later, sync=True), expected)
+    if theirs.predictor_.tuning.n_neighbors:
+        own, its = ours.explain(here).own, theirs.explain(X_new).own
+        np.testing.assert_array_equal(own.rows, its.rows)
+        assert_close([own.row_weight, own.targets, own.mean], [its.row_weight, its.targets, its.mean])
     if case == "conformal":
         expected = theirs.predict_interval(X_new, 0.8)
         assert_close(ours.predict_interval(here, 0.8), expected)

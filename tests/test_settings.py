@@ -53,6 +53,7 @@ def test_every_parameter_is_in_the_docstring(name: str) -> None:
 WRONG = {
     "n_experts": "many", "expert_size": 1.5, "partition": "nonsense", "kernel": "nonsense",
     "optimizer": "adam", "n_restarts": -1, "training": "half", "selection": "nonsense", "n_selected": 1.5,
+    "n_neighbors": 1.5,
     "aggregation": "nonsense", "standardize": "no", "memory_budget": "lots", "engine": 3, "n_jobs": 0,
     "random_state": "today", "verbose": "loud", "calibrate": "nonsense",
 }  # fmt: skip

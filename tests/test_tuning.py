@@ -1,4 +1,4 @@
-"""K, pruning and corrections of the variance are chosen by held-out log density."""
+"""m, K, pruning and corrections of the variance are chosen by held-out log density."""
 
 from __future__ import annotations
 
@@ -10,8 +10,11 @@ from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 
 from gpexperts import DistributedGPRegressor, tuning
 from gpexperts.aggregation import NPAE
+from gpexperts.engines import ThreadEngine
+from gpexperts.held_out import _folds
 from gpexperts.metrics import coverage, nlpd
 from gpexperts.predictor import Predictor
+from gpexperts.prepare import held_out
 
 SETTINGS = {"kernel": "matern32", "partition": "kmeans", "n_experts": 8, "random_state": 0, "n_jobs": 1}
 
@@ -34,22 +37,69 @@ def test_the_choice_has_a_reason_and_evidence(capsys: pytest.CaptureFixture[str]
     X, y = smooth_problem()
     model = DistributedGPRegressor(**SETTINGS, verbose=1).fit(X, y)
     choice = model.choices_["n_selected"]
-    losses = choice.evidence["nlpd_by_n_selected"]
-    assert choice.value == min(k for k, loss in losses.items() if loss <= min(losses.values()) + 0.002)
+    losses = choice.evidence["nlpd_by_setup"]
+    assert losses[choice.value] <= min(losses.values()) + tuning.WORTHWHILE
     assert f"{losses[choice.value]:.4g} on {choice.evidence['rows']} held-out rows" in choice.reason
-    assert f"experts per query: {choice}" in capsys.readouterr().out
-    assert model.select(X[:50]).shape == (50, choice.value)
+    assert f"prediction: {choice}" in capsys.readouterr().out
+    chosen = model.predictor_.tuning
+    assert str(chosen) == choice.value
+    assert choice.evidence["tuning"] == chosen._asdict()
+    assert model.select(X[:50]).shape == (50, chosen.n_selected)
+
+
+def test_without_neighbours_the_fewest_experts_that_are_good_enough_are_chosen() -> None:
+    X, y = smooth_problem()
+    model = DistributedGPRegressor(**SETTINGS, n_neighbors=0).fit(X, y)
+    choice = model.choices_["n_selected"]
+    losses = choice.evidence["nlpd_by_setup"]
+    assert set(losses) == {str(tuning.Tuning(k)) for k in tuning.EXPERTS}
+    good = [name for name, loss in losses.items() if loss <= min(losses.values()) + tuning.WORTHWHILE]
+    assert choice.value == min(good)  # "1 expert" < "2 experts" < …
+    assert model.select(X[:50]).shape == (50, int(choice.value.split()[0]))
+
+
+@pytest.mark.parametrize("candidates", [(32,), (32, 64), (64, 128)])
+def test_every_set_of_candidates_gives_a_setup(candidates: tuple[int, ...]) -> None:
+    X, y = smooth_problem(300)
+    fitted = DistributedGPRegressor(**SETTINGS, n_selected=2, n_neighbors=0, optimizer=None).fit(X, y)
+    predictor = fitted.predictor_
+    held = held_out(fitted.model_, predictor.settings, predictor.selector)
+    for experts in ((0,), (0, 1, 2)):
+        setups = tuning.Setups(experts, candidates)
+        found = tuning.tune(held, setups, predictor.settings.aggregator, ThreadEngine(1))
+        assert found.tuning.n_neighbors in candidates
+        assert found.tuning.n_selected in experts
+        alone = {str(tuning.Tuning(0, m)) for m in candidates}
+        assert alone & found.choice.evidence["nlpd_by_setup"].keys()
+
+
+def test_the_own_expert_is_chosen_where_parts_have_borders() -> None:
+    X, y = smooth_problem()
+    model = DistributedGPRegressor(**SETTINGS).fit(X, y)
+    losses = model.choices_["n_selected"].evidence["nlpd_by_setup"]
+    assert losses["own expert of 128 rows"] < losses["1 expert"]
+    assert model.predictor_.tuning.n_neighbors > 0
+
+
+def test_a_single_wrong_target_does_not_decide() -> None:
+    residual = np.array([[0.1], [-0.2], [1e6]])
+    std = np.ones((3, 1))
+    robust = tuning._robust_nlpd(residual, np.zeros((3, 1)), std)
+    assert robust == pytest.approx(np.mean([0.005, 0.02, 72.0]) + 0.5 * np.log(2 * np.pi))
+    assert tuning._robust_nlpd(residual[:2], np.zeros((2, 1)), std[:2]) == pytest.approx(
+        nlpd(residual[:2, 0], np.zeros(2), np.ones(2))
+    )
 
 
 def test_the_losses_are_those_of_models_without_the_held_out_rows() -> None:
     """One fold by hand: experts without its rows predict them, with every K."""
     X, y = smooth_problem(300)
-    model = DistributedGPRegressor(**SETTINGS, aggregation=NPAE(disagreement=None)).fit(X, y)
+    model = DistributedGPRegressor(**SETTINGS, n_neighbors=0, aggregation=NPAE(disagreement=None)).fit(X, y)
     experts, covariance = model.model_.experts, model.model_.covariance
-    folds = tuning._folds(experts, 10**9, np.random.RandomState(model.model_.seeds.tuning))
+    folds = _folds(experts, 10**9, np.random.RandomState(model.model_.seeds.tuning))
     held_out = np.concatenate(folds)
     assert len(np.unique(held_out)) == len(held_out)
-    losses = model.choices_["n_selected"].evidence["nlpd_by_n_selected"]
+    losses = model.choices_["n_selected"].evidence["nlpd_by_setup"]
     expected = []
     for rows in folds:
         kept = np.setdiff1d(np.arange(len(experts.X)), rows)
@@ -66,12 +116,12 @@ def test_the_losses_are_those_of_models_without_the_held_out_rows() -> None:
             gp = GaussianProcessRegressor(covariance.kernel, optimizer=None, alpha=0.0)
             mean, std = gp.fit(experts.X[own], experts.y[own, 0]).predict(experts.X[[row]], return_std=True)
             expected.append(nlpd(experts.y[[row], 0], mean, std))  # std includes the noise
-    assert losses[1] == pytest.approx(np.mean(expected), rel=1e-6)
+    assert losses["1 expert"] == pytest.approx(np.mean(expected), rel=1e-6)
 
 
 def test_weak_experts_are_pruned_and_padded() -> None:
     X, y = smooth_problem()
-    model = DistributedGPRegressor(**SETTINGS).fit(X, y)
+    model = DistributedGPRegressor(**SETTINGS, n_neighbors=0).fit(X, y)
     assert model.predictor_.tuning.prune > 0
     index = model.select(X)
     explanation = model.explain(X)
@@ -192,9 +242,21 @@ def test_the_latent_variance_is_not_corrected() -> None:
 
 def test_a_given_number_of_experts_is_not_tuned() -> None:
     X, y = smooth_problem(300)
-    model = DistributedGPRegressor(**SETTINGS, n_selected=3).fit(X, y)
+    model = DistributedGPRegressor(**SETTINGS, n_selected=3, n_neighbors=0).fit(X, y)
     assert "n_selected" not in model.choices_
     assert np.all(model.select(X) >= 0)
+    model.set_params(n_neighbors=50)
+    assert np.all(model.select(X) >= 0)
+    assert model.predictor_.tuning == tuning.Tuning(3, 50)
+    assert "n_selected" not in model.choices_
+
+
+def test_neighbours_are_chosen_beside_a_given_number_of_experts() -> None:
+    X, y = smooth_problem(300)
+    model = DistributedGPRegressor(**SETTINGS, n_selected=3).fit(X, y)
+    losses = model.choices_["n_selected"].evidence["nlpd_by_setup"]
+    assert {"3 experts", "own expert of 128 rows and 3 experts"} == set(losses)
+    assert np.all(model.select(X) >= 0)  # a given K is not pruned
 
 
 def test_too_few_rows_give_the_default_number_of_experts() -> None:
@@ -207,5 +269,5 @@ def test_a_single_large_expert_is_not_factorised_again(monkeypatch: pytest.Monke
     X, y = smooth_problem(300)
     settings = {"n_experts": 1, "kernel": "rbf", "random_state": 0, "n_jobs": 1}
     assert "n_selected" in DistributedGPRegressor(**settings).fit(X, y).choices_
-    monkeypatch.setattr("gpexperts.tuning.MAX_SINGLE", 299)
+    monkeypatch.setattr("gpexperts.held_out.MAX_SINGLE", 299)
     assert "n_selected" not in DistributedGPRegressor(**settings).fit(X, y).choices_

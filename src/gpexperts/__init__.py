@@ -12,9 +12,9 @@ line. See docs/architecture.md.
 """
 
 from gpexperts.choices import Choice
-from gpexperts.explanation import Explanation
+from gpexperts.explanation import Explanation, OwnExplanation
 from gpexperts.regressor import DistributedGPRegressor, load
 
 __version__ = "0.1.0"
 
-__all__ = ["Choice", "DistributedGPRegressor", "Explanation", "__version__", "load"]
+__all__ = ["Choice", "DistributedGPRegressor", "Explanation", "OwnExplanation", "__version__", "load"]

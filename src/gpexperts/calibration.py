@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpexperts.exceptions import TooFewRowsError
+from gpexperts.metrics import gaussian_width
 from gpexperts.partition.assign import labels_per_row
 
 __all__ = ["HELD_OUT", "METHODS", "Calibration", "draw_held_out", "kept_labels"]
@@ -40,6 +41,15 @@ class Calibration(NamedTuple):
         """(p,) the factor of the variance with the largest likelihood: the mean of score²."""
         scale = np.asarray(np.mean(self.scores**2, axis=0))
         return np.where(scale > 0, scale, 1.0)  # all residuals 0: no information
+
+    def width(self, level: float) -> np.ndarray:
+        """(p,) the quantile of the scores at `level`; beyond the largest, in proportion to a Gaussian."""
+        n = len(self.scores)
+        largest = n / (n + 1)
+        inside = np.quantile(self.scores, min(level, largest), axis=0, method="weibull")
+        if level <= largest:
+            return np.asarray(inside)
+        return np.asarray(inside * (gaussian_width(level) / gaussian_width(largest)))
 
     def quantile(self, level: float) -> np.ndarray:
         """(p,) the ⌈(n + 1) level⌉-th smallest score, a bound of a new one with at least that probability."""

@@ -6,7 +6,31 @@ from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["Explanation"]
+__all__ = ["Explanation", "OwnExplanation"]
+
+
+@dataclass(frozen=True)
+class OwnExplanation:
+    """The own expert of each query: the training rows that the prediction rests on, nearest first."""
+
+    mean: np.ndarray
+    """(n[, p]) the mean that it predicts."""
+    std: np.ndarray
+    """(n[, p]) the standard deviation of its latent prediction."""
+    weight: np.ndarray
+    """(n,) its weight beside the selected experts."""
+    rows: np.ndarray
+    """(n, m) numbers of its training rows."""
+    inputs: np.ndarray
+    """(n, m, d) their inputs."""
+    targets: np.ndarray
+    """(n, m[, p]) their targets."""
+    row_weight: np.ndarray
+    """(n, m) weight of each target in the prediction: Σ_j row_weight_j (target_j − prior_mean) is added."""
+
+    def largest(self, n_rows: int) -> np.ndarray:
+        """Return the columns (n, n_rows) of the rows with the largest weights by size, largest first."""
+        return np.argsort(-np.abs(self.row_weight), axis=1, kind="stable")[:, :n_rows]
 
 
 @dataclass(frozen=True)
@@ -18,7 +42,8 @@ class Explanation:
 
         mean = Σ_k weight_k · expert_mean_k + prior_weight · prior_mean
 
-    plus, for GRBCM, communication_weight · communication_mean. The prior mean is the mean of the training
+    plus own.weight · own.mean if the query has an own expert and, for GRBCM,
+    communication_weight · communication_mean. The prior mean is the mean of the training
     targets, or 0 if `standardize=False`. Padded columns hold the prior, with weight 0.
     """
 
@@ -42,3 +67,5 @@ class Explanation:
     """(n[, p]) the mean that GRBCM's communication expert predicts; None for other rules."""
     communication_weight: np.ndarray | None = None
     """(n,) its weight; None for other rules."""
+    own: OwnExplanation | None = None
+    """The query's own expert; None where ``n_neighbors`` is 0."""

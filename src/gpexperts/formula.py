@@ -23,6 +23,7 @@ class Formula:
     y_scale: Standardizer
     selector: Selector
     n_selected: int
+    n_neighbors: int
     n_experts: int
     aggregator: Aggregator
     """With its corrections."""
@@ -33,7 +34,14 @@ class Formula:
 
     def select(self, X: np.ndarray) -> np.ndarray:
         """Return the selected experts (n, K) of queries X (n, d), in the units of the experts."""
+        if self.n_selected == 0:
+            return np.empty((len(X), 0), dtype=np.int64)
         return checked_index(self.selector.select(X, self.n_selected), len(X), self.n_experts)
+
+    @property
+    def n_own(self) -> int:
+        """Columns of the moments that belong to the own expert, the first ones: 0 or 1."""
+        return int(self.n_neighbors > 0)
 
     @property
     def request(self) -> Request:
@@ -42,6 +50,7 @@ class Formula:
             covariance=self.aggregator.needs_covariance,
             communication=self.aggregator.needs_communication,
             local_noise=self.aggregator.needs_local_noise,
+            n_neighbors=self.n_neighbors,
             prune=self.prune,
         )
 

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from gpexperts.kernels.named import hyperparameter_names
 from gpexperts.metrics import Width, gaussian_width, share_inside
+from gpexperts.prepare import experts_view
 from gpexperts.selection import GGMSelector
 from gpexperts.training.likelihood import TraceRow
 
@@ -199,7 +200,7 @@ def expert_graph(model: Any) -> ExpertGraph:
     predictor = model.predictor_
     selector = predictor.selector
     if not isinstance(selector, GGMSelector):
-        selector = GGMSelector().fit(predictor.experts_view())
+        selector = GGMSelector().fit(experts_view(predictor.model, predictor.settings))
     n_selected = selector.default_n_selected(model.n_experts_)
     # The ranking is the same for all queries.
     selected = selector.select(np.zeros((1, model.n_features_in_)), n_selected)[0]

@@ -71,7 +71,16 @@ PARAMETERS: dict[str, Parameter] = {
         "auto",
         'int, float or "auto"',
         "Number of selected experts per query, K. A float is the ratio K/M, so that 1 is one expert and 1.0 "
-        'is all. "auto" chooses K and the corrections of the variance by held-out log density.',
+        'is all; 0 uses the own expert alone. "auto" chooses K and the corrections of the variance by '
+        "held-out log density.",
+        str,
+    ),
+    "n_neighbors": Parameter(
+        "auto",
+        'int or "auto"',
+        "Number of training rows, the nearest ones in the metric of the kernel, that form the query's own "
+        "expert; 0 for none. It is used alone (n_selected=0), or as one more expert of NPAE. "
+        '"auto" chooses by held-out log density, and is 0 for other rules and for one expert.',
         str,
     ),
     "aggregation": Parameter(

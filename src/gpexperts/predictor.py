@@ -19,16 +19,24 @@ from gpexperts.engines import Engine
 from gpexperts.experts.local import LocalExperts
 from gpexperts.experts.moments import ExpertMoments, Prediction, Request
 from gpexperts.experts.store import ExpertStore
+from gpexperts.explaining import explained
 from gpexperts.explanation import Explanation
 from gpexperts.formula import Formula
 from gpexperts.metrics import checked_level, gaussian_width
 from gpexperts.model import FittedModel
-from gpexperts.prepare import check_served, evaluation_engine, expert_means, experts_view, tuned
+from gpexperts.prepare import (
+    check_served,
+    evaluation_engine,
+    expert_means,
+    experts_view,
+    held_out,
+    tuned,
+)
 from gpexperts.progress import reporters
 from gpexperts.selection import Selector
 from gpexperts.settings import Settings
 from gpexperts.training.likelihood import warn_of_jitter
-from gpexperts.tuning import Tuning
+from gpexperts.tuning import Setups, Tuned, Tuning, scores_of
 from gpexperts.validation import is_auto
 
 __all__ = ["Learned", "Predictor"]
@@ -75,6 +83,7 @@ class Predictor:
         """Queries whose NPAE system had to be repaired."""
         self.jitter_was_reported = model.trace[-1].jittered > 0
         self._lock = threading.Lock()
+        self._has_no_residuals = False
         scale = np.ones(model.n_outputs)
         if model.calibrate == "scale" and calibration is not None:
             scale = calibration.variance_scale
@@ -83,6 +92,7 @@ class Predictor:
             model.y_scale,
             selector,
             tuning.n_selected,
+            tuning.n_neighbors,
             model.experts.n_experts,
             tuning.applied(settings.aggregator),
             tuning.prune,
@@ -105,8 +115,15 @@ class Predictor:
         selector = settings.selector.fit(experts_view(model, settings))
         if is_auto(settings["selection"]):
             choices["selection"] = Choice("nearest_rows", "the experts that own the nearest training rows")
-        tuning = tuned(model, settings, selector, choices)
-        predictor = cls(model, settings, selector, tuning, choices, None)
+        found = tuned(model, settings, selector)
+        calibration = None
+        if isinstance(found, Tuned):
+            tuning, choices["n_selected"], scores = found
+            calibration = Calibration(np.sort(scores, axis=0))
+            reporters().message(1, f"prediction: {choices['n_selected']}")
+        else:
+            tuning = found
+        predictor = cls(model, settings, selector, tuning, choices, calibration)
         if model.held_out is not None:
             predictor = predictor._calibrated(*model.held_out)
         # A selector that fails or a wrong K is an error now, and not at the first prediction.
@@ -167,7 +184,7 @@ class Predictor:
         experts, formula = self.model.experts, self.formula
         reporters().start("evaluating experts", len(X))
         # Queries that share experts share the blocks k(X_i, X_j), if they are in the same batch.
-        order = np.lexsort(index.T[::-1])
+        order = np.lexsort(index.T[::-1]) if index.shape[1] else np.arange(len(X))
         size = _batch_size(experts, formula.request, index.shape[1], self.settings.work_budget)
         for start in range(0, len(X), size):
             rows = order[start : start + size]
@@ -206,7 +223,8 @@ class Predictor:
         X = self.model.x_scale.transform(X)
         n, p = len(X), self.model.n_outputs
         index = self.formula.select(X)
-        if index.shape[1] == 1 and not return_std and self.formula.aggregator.keeps_single_mean:
+        single = index.shape[1] == 1 and self.formula.n_neighbors == 0
+        if single and not return_std and self.formula.aggregator.keeps_single_mean:
             mean = expert_means(self.model, self.settings, X, index)[:, 0]
             self.report_jitter()
             return self.model.y_scale.restore(mean), np.empty((0, p))
@@ -218,11 +236,32 @@ class Predictor:
         return self.formula.restored(mean, var)
 
     def interval_width(self, level: float) -> Any:
-        """Half the width of an interval, a number or (p,), in units of the std of `predict`."""
-        if self.model.calibrate == "conformal" and self.calibration is not None:
-            width = self.model.shaped(self.calibration.quantile(checked_level(level)))
-            return float(width) if self.model.one_output else width
-        return gaussian_width(level)
+        """Half the width of an interval, a number or (p,), in units of the std of `predict`.
+
+        It is a quantile of the standardised residuals of held-out rows; without such rows, and with
+        ``calibrate="scale"``, that of a Gaussian.
+        """
+        level = checked_level(level)
+        if self.model.calibrate == "scale" or self._residuals is None:
+            return gaussian_width(level)
+        if self.model.calibrate == "conformal":
+            width = self._residuals.quantile(level)
+        else:
+            width = self._residuals.width(level)
+        return float(width[0]) if self.model.one_output else width
+
+    @property
+    def _residuals(self) -> Calibration | None:
+        """Scores of held-out rows; computed when first needed where nothing had to be chosen by them."""
+        with self._lock:
+            if self.calibration is None and not self._has_no_residuals:
+                held = held_out(self.model, self.settings, self.selector)
+                self._has_no_residuals = not held
+                if held:
+                    setups = Setups((self.tuning.n_selected,), (self.tuning.n_neighbors,))
+                    scores = scores_of(held, setups, self.formula.aggregator, self._engine)
+                    self.calibration = Calibration(np.sort(scores, axis=0))
+        return self.calibration
 
     def select(self, X: np.ndarray) -> np.ndarray:
         """Return the selected experts (n, K) of queries in the user's units; pruned ones are −1."""
@@ -230,51 +269,25 @@ class Predictor:
         index = self.formula.select(X)
         if self.formula.prune > 0:
             for rows, moments, _ in self.batches(X, index.copy()):
-                index[rows] = moments.index
+                index[rows] = moments.index[:, self.formula.n_own :]
         return index
 
     def explain(self, X: np.ndarray) -> Explanation:
         """Return the selected experts of each query, their predictions and weights."""
-        model, formula = self.model, self.formula
-        X = model.x_scale.transform(X)
-        n, p = len(X), model.n_outputs
-        index = formula.select(X)
-        K = index.shape[1]
-        mean, var = np.empty((n, p)), np.empty((n, p))
-        expert_mean, expert_var, weight = np.empty((n, K, p)), np.empty((n, K)), np.zeros((n, K))
-        communication_mean, communication_weight = np.zeros((n, p)), np.zeros(n)
-        for rows, moments, prediction in self.batches(X, index.copy()):
-            index[rows] = moments.index
-            mean[rows] = prediction.mean
-            var[rows] = formula.variance(prediction, latent=False)
-            expert_mean[rows], expert_var[rows] = moments.mean, moments.var
-            weight[rows] = prediction.weight
-            if prediction.communication_weight is not None:
-                communication_mean[rows] = moments.communication_mean
-                communication_weight[rows] = prediction.communication_weight
+        X = self.model.x_scale.transform(X)
+        explanation = explained(self.model, self.formula, X, self.batches, self._engine)
         self.report_jitter()
-        restore, scale = model.y_scale.restore, model.y_scale.scale
-        shared = formula.aggregator.needs_communication
-        mean, std = formula.restored(mean, var)
-        return Explanation(
-            experts=index,
-            expert_mean=model.shaped(restore(expert_mean)),
-            expert_std=model.shaped(np.sqrt(expert_var)[:, :, None] * scale),
-            weight=weight,
-            prior_weight=1.0 - weight.sum(axis=1) - communication_weight,
-            prior_mean=model.shaped(model.y_scale.shift),
-            mean=model.shaped(mean),
-            std=model.shaped(std),
-            communication_mean=model.shaped(restore(communication_mean)) if shared else None,
-            communication_weight=communication_weight if shared else None,
-        )
+        return explanation
 
 
 def _batch_size(experts: ExpertStore, request: Request, K: int, budget: int) -> int:
     """How many queries fit the budget, by what one of them keeps in memory."""
     shared = 0 if experts.shared is None else len(experts.shared[0])
-    largest = np.sort(experts.sizes)[::-1][:K] + shared
+    largest = np.sort(experts.sizes)[::-1][: max(1, K)] + shared
     words = 4 * experts.n_features + (4 + experts.n_outputs) * K
+    words += request.n_neighbors * (experts.n_features + experts.n_outputs + 8)
+    if K == 0:
+        return max(16, budget // (8 * words))
     if request.covariance:
         # q of each selected expert, the gathered copies of a pair, R, its solve, and the list of pairs.
         words += int(largest.sum()) + 4 * int(largest[0]) + 8 * K * K

@@ -7,21 +7,22 @@ from collections.abc import Callable
 import numpy as np
 from sklearn.base import clone
 
-from gpexperts.choices import Choice
 from gpexperts.engines import Engine, ThreadEngine
 from gpexperts.engines.dask import DaskEngine
 from gpexperts.exceptions import RefitRequiredError
 from gpexperts.experts.local import LocalExperts
 from gpexperts.experts.moments import Request
 from gpexperts.experts.store import ExpertStore
+from gpexperts.held_out import Held, hold_out
 from gpexperts.model import FittedModel
 from gpexperts.progress import reporters
 from gpexperts.selection import ExpertsView, Selector
 from gpexperts.selection.base import checked_index
 from gpexperts.settings import Settings
-from gpexperts.tuning import Tuning, tune
+from gpexperts.tuning import EXPERTS, NEIGHBORS, Setups, Tuned, Tuning, tune
+from gpexperts.validation import is_auto
 
-__all__ = ["check_served", "evaluation_engine", "expert_means", "experts_view", "tuned"]
+__all__ = ["check_served", "evaluation_engine", "expert_means", "experts_view", "held_out", "tuned"]
 
 
 def check_served(model: FittedModel, settings: Settings) -> None:
@@ -78,32 +79,51 @@ def expert_means(model: FittedModel, settings: Settings, X: np.ndarray, index: n
     return mean
 
 
-def tuned(model: FittedModel, settings: Settings, selector: Selector, choices: dict[str, Choice]) -> Tuning:
-    """Return K as the user gave it, or as held-out log density chooses it."""
+def tuned(model: FittedModel, settings: Settings, selector: Selector) -> Tuned | Tuning:
+    """Return the setup that the user gave, or that held-out log density chooses with its evidence."""
+    n_experts, given = model.experts.n_experts, settings.n_selected(model.experts.n_experts)
+    setups = _setups(model, settings, selector, given)
+    only = len(setups.experts) == len(setups.neighbors) == 1
+    if not only:
+        reporters().start("choosing experts and neighbours")
+        if held := held_out(model, settings, selector):
+            return tune(held, setups, settings.aggregator, evaluation_engine(model, settings))
+    K = selector.default_n_selected(n_experts) if given is None else given
+    m = 0 if 0 in setups.neighbors and K else min(setups.neighbors, key=lambda m: abs(m - 128))
+    return Tuning(K, m)
+
+
+def _setups(model: FittedModel, settings: Settings, selector: Selector, given: int | None) -> Setups:
+    """The candidates of K and m that the settings leave."""
+    experts = EXPERTS if given is None else (given,)
+    if given is None and not selector.varies_by_query:
+        experts = (selector.default_n_selected(model.experts.n_experts),)
+    m, n = settings["n_neighbors"], int(model.experts.offsets[-1])
+    if not is_auto(m):
+        if m and given is None:
+            experts = (0, *experts)
+        return Setups(experts, (min(int(m), n),))
+    own = tuple(m for m in NEIGHBORS if m < n) or (n,)
+    if given == 0:
+        return Setups((0,), own)
+    if not settings.aggregator.needs_covariance or model.experts.n_experts == 1:
+        return Setups(experts, (0,))
+    return Setups((0, *experts) if given is None else experts, (0, *own))
+
+
+def held_out(model: FittedModel, settings: Settings, selector: Selector) -> list[Held]:
+    """Hold rows out of the experts, for a selector that has not seen them."""
     n_experts = model.experts.n_experts
-    if (given := settings.n_selected(n_experts)) is not None:
-        return Tuning(given)
-    default = Tuning(selector.default_n_selected(n_experts))
-    if not selector.varies_by_query:
-        return default
 
     def selection_of(rest: ExpertStore) -> Callable[[np.ndarray, int], np.ndarray]:
         fitted = selector
-        if selector.uses_rows:  # it must not see the held-out rows
+        if selector.uses_rows:
             fitted = clone(selector).fit(experts_view(model, settings, rest))
         return lambda X, K: checked_index(fitted.select(X, K), len(X), n_experts)
 
-    reporters().start("choosing the number of experts")
-    tuned = tune(
+    return hold_out(
         model.experts,
         selection_of,
-        settings.aggregator,
-        evaluation_engine(model, settings),
         budget=settings.work_budget,
         random_state=np.random.RandomState(model.seeds.tuning),
     )
-    if tuned is None:
-        return default
-    tuning, choices["n_selected"] = tuned
-    reporters().message(1, f"experts per query: {choices['n_selected']}")
-    return tuning

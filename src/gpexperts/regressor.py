@@ -33,9 +33,9 @@ __all__ = ["DistributedGPRegressor", "load"]
 class DistributedGPRegressor(FittedAttributes, CallbackSupport, RegressorMixin, BaseEstimator):
     """Gaussian process regression with local experts, selected for every query.
 
-    The training rows are divided among local GP experts that share one set of hyperparameters. For every
-    query, the most relevant experts are selected and their predictions are combined with their
-    correlations. All parameters are keyword-only.
+    The training rows are divided among local GP experts that share one set of hyperparameters. Every query
+    also has an expert of its own, on the training rows nearest to it. It is used alone, or its prediction and
+    those of the most relevant experts are combined with their correlations. All parameters are keyword-only.
 
     Parameters
     ----------
@@ -98,6 +98,7 @@ class DistributedGPRegressor(FittedAttributes, CallbackSupport, RegressorMixin, 
         training: str = "auto",
         selection: Any = "auto",
         n_selected: int | float | str = "auto",
+        n_neighbors: int | str = "auto",
         aggregation: Any = "npae",
         standardize: bool = True,
         memory_budget: int | str = "auto",
@@ -116,6 +117,7 @@ class DistributedGPRegressor(FittedAttributes, CallbackSupport, RegressorMixin, 
         self.training = training
         self.selection = selection
         self.n_selected = n_selected
+        self.n_neighbors = n_neighbors
         self.aggregation = aggregation
         self.standardize = standardize
         self.memory_budget = memory_budget
@@ -238,9 +240,11 @@ class DistributedGPRegressor(FittedAttributes, CallbackSupport, RegressorMixin, 
     def predict_interval(self, X: Any, level: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
         """Predict intervals that contain a new observation with the given probability.
 
-        Without `calibrate` and with ``"scale"`` they are the central intervals of the Gaussian that `predict`
-        gives. With ``"conformal"`` the probability holds for any model, on average over new rows that are
-        drawn like the training rows.
+        They are mean ± width · std. Without `calibrate` the width is a quantile of |y − mean| / std of the
+        held-out rows that chose the experts (that of a Gaussian where there are too few of them). With
+        ``"scale"`` it is that of a Gaussian. With ``"conformal"`` it is a quantile for rows that nothing else
+        has used: the probability then holds for any model, on average over new rows that are drawn like the
+        training rows.
 
         Parameters
         ----------

@@ -75,6 +75,7 @@ class Settings:
         check_bool(values["standardize"], "standardize")
         check_n_jobs(values["n_jobs"])
         check_seed(values["random_state"])
+        _check_neighbors(values)
         partition = values["partition"]
         return cls(
             values=values,
@@ -133,7 +134,7 @@ def number_selected(n_selected: Any, n_experts: int, *, given: int | None) -> in
     if not is_number(n_selected):
         raise TypeError(f"n_selected must be 'auto', an int or a float, got {n_selected!r}.")
     if isinstance(n_selected, Integral):
-        K = positive_int(n_selected, "n_selected")
+        K = 0 if n_selected == 0 else positive_int(n_selected, "n_selected")
         if given is not None and given < K:
             raise ValueError(
                 f"n_selected={K} is more than the {given} experts. "
@@ -146,6 +147,31 @@ def number_selected(n_selected: Any, n_experts: int, *, given: int | None) -> in
             f"n_selected={ratio} is a ratio K/M and must lie in (0, 1]; for a number of experts give an int."
         )
     return max(1, int(np.floor(ratio * n_experts + 0.5)))
+
+
+def _check_neighbors(values: Mapping[str, Any]) -> None:
+    """Check the own expert: alone, or beside the experts of NPAE."""
+    m, K = values["n_neighbors"], values["n_selected"]
+    if not is_auto(m):
+        if isinstance(m, bool) or not isinstance(m, Integral):
+            raise TypeError(f"n_neighbors must be 'auto' or an int of at least 0, got {m!r}.")
+        if m < 0:
+            raise ValueError(f"n_neighbors must be at least 0, got {m}.")
+    without_experts = is_number(K) and isinstance(K, Integral) and K == 0
+    if without_experts and not is_auto(m) and m == 0:
+        raise ValueError("n_neighbors=0 and n_selected=0 leave nothing to predict with; set one of them.")
+    aggregator = member(values["aggregation"], AGGREGATORS, Aggregator, "aggregation")
+    if aggregator.needs_communication and (without_experts or not (is_auto(m) or m == 0)):
+        raise ValueError(
+            f"aggregation={values['aggregation']!r} needs its fixed experts: use n_neighbors=0 and "
+            "n_selected of at least 1."
+        )
+    if not (aggregator.needs_covariance or without_experts or is_auto(m) or m == 0):
+        raise ValueError(
+            f"n_neighbors={m} with aggregation={values['aggregation']!r}: the own expert shares rows with "
+            "the other experts, which this rule takes as independent. Use n_selected=0 (the own expert "
+            "alone), n_neighbors=0, or aggregation='npae'."
+        )
 
 
 def _partitioner(partition: Any) -> Partitioner:

@@ -1,15 +1,15 @@
-"""How many experts a query needs, and how the variance is corrected: chosen by held-out log density.
+"""Which experts a query uses, and how the variance is corrected: chosen by held-out log density.
 
-A tenth of the rows of some parts is taken out of their experts, and K_max of the remaining experts are
-evaluated for each of these rows; where there are few rows, further tenths follow. The moments of fewer
-experts are the first k columns of these moments. So one evaluation compares every K, every pruning and every
-correction of the variance.
+Compared are the own expert with m rows, K selected experts, and both.
+The moments of fewer experts are the first columns of the moments of more, so that one evaluation compares
+every K, every pruning and every correction of the variance. Of the setups whose log density is as good as the
+best, the cheapest is chosen.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -19,38 +19,39 @@ from gpexperts.aggregation import NPAE, Aggregator
 from gpexperts.choices import Choice
 from gpexperts.engines.base import Engine
 from gpexperts.experts.moments import ExpertMoments, Request
-from gpexperts.experts.store import ExpertStore
-from gpexperts.metrics import coverage, nlpd
+from gpexperts.held_out import Held
 
-__all__ = ["Tuning", "tune"]
+__all__ = ["NEIGHBORS", "Setups", "Tuned", "Tuning", "scores_of", "tune"]
 
-MAX_PARTS = 60
-SHARE = 0.1
-ENOUGH = 1000
-"""Held-out rows after which no further tenth is taken out."""
-MAX_SINGLE = 5000
-"""Rows of a single expert beyond which it is not factorised again only to correct its variance."""
-CANDIDATES = (1, 2, 3, 4, 5, 6, 8)
+EXPERTS = (1, 2, 3, 4, 5, 6, 8)
+NEIGHBORS = (32, 64, 128, 256, 512)
+FIRST_NEIGHBORS = 128
+BESIDE = (1, 2, 4)
+"""Candidates of K, of m, the m that is tried first, and candidates of K beside the own expert."""
+CLOSE = 0.015
+"""Nats per query: the own expert and selected experts are tried together if they are this close."""
 PRUNINGS = (0.3, 0.1, 0.03, 0.01, 1e-3)
 DISAGREEMENTS = (None, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 ROUGH_DISAGREEMENTS = (None, 2.0, 16.0)
-SCALES = (0.35, 0.5, 0.7, 0.85, 1.0, 1.1, 1.2, 1.35, 1.5, 2.0)
-LOCAL_NOISES = (0.0, 0.5, 1.0)
+LOCAL_NOISES = (0.0, 0.25, 0.5, 0.75, 1.0)
+ROUGH_LOCAL_NOISES = (0.0, 0.5, 1.0)
+SCALES = tuple(np.geomspace(0.3, 3.0, 21).tolist())
+CLIPPED = 12.0
+"""Standardised residuals are clipped to this size when setups are compared: otherwise a single row with a
+gross error in its target, or two equal inputs with very different targets, would decide."""
 WORTHWHILE = 0.002
-"""Nats per query: what fewer experts may cost, and what a correction of the variance must gain."""
+"""Nats per query: what a cheaper setup may cost, and what a correction of the variance must gain."""
 MANY_EXPERTS, DEARER = 1000, 3.0
-"""With more experts than this, queries hardly share work: fewer experts may cost this many times as much."""
-NOMINAL = 0.95
-"""Corrections are chosen among those whose intervals cover this share of the held-out targets…"""
-TOLERANCE = 0.015
-"""…give or take this much, or twice the standard error."""
+"""With more experts than this, queries hardly share work: a cheaper setup may cost this many times more."""
 
 
 class Tuning(NamedTuple):
-    """How many experts are selected, and how the variance of an observation is corrected."""
+    """Which experts a query uses, and how the variance of an observation is corrected."""
 
     n_selected: int
     """K, at most."""
+    n_neighbors: int = 0
+    """m, of the own expert; 0 for none."""
     prune: float = 0.0
     """Experts that explain less than this share of what the best one explains are dropped."""
     disagreement: float | None = None
@@ -72,169 +73,219 @@ class Tuning(NamedTuple):
         corrected.local_noise = max(aggregator.local_noise, self.local_noise)
         return corrected
 
+    @property
+    def cost(self) -> float:
+        """Milliseconds per query on one thread, roughly: to compare setups."""
+        own = 0.02 * (self.n_neighbors / 32) ** 1.9
+        fixed = 0.1 * self.n_selected**1.4
+        return own + fixed * (3.0 if self.n_neighbors else 1.0)
+
+    def __str__(self) -> str:
+        own = f"own expert of {self.n_neighbors} rows" * (self.n_neighbors > 0)
+        fixed = f"{self.n_selected} expert{'s' * (self.n_selected > 1)}" * (self.n_selected > 0)
+        return " and ".join(filter(None, (own, fixed)))
+
+
+class Setups(NamedTuple):
+    """The setups to choose from."""
+
+    experts: tuple[int, ...]
+    """Candidates of K; 0 stands for the own expert alone."""
+    neighbors: tuple[int, ...]
+    """Candidates of m; 0 stands for no own expert."""
+
+
+class Tuned(NamedTuple):
+    """The chosen setup."""
+
+    tuning: Tuning
+    choice: Choice
+    scores: np.ndarray
+    """(n, p) |y − mean| / std of the held-out rows."""
+
 
 def _corrects(aggregator: Aggregator) -> bool:
     return isinstance(aggregator, NPAE) and aggregator.disagreement == "auto"
 
 
-def tune(
-    experts: ExpertStore,
-    selection_of: Callable[[ExpertStore], Callable[[np.ndarray, int], np.ndarray]],
-    aggregator: Aggregator,
-    engine: Engine,
-    *,
-    budget: int,
-    random_state: np.random.RandomState,
-) -> tuple[Tuning, Choice] | None:
-    """Choose K, the pruning and the corrections by held-out log density.
+def tune(held: list[Held], setups: Setups, aggregator: Aggregator, engine: Engine) -> Tuned:
+    """Choose among setups, the pruning and the corrections by held-out log density.
 
     Parameters
     ----------
-    experts : ExpertStore
-    selection_of : callable
-        Experts without some rows ↦ a selection: queries (n, d) and K ↦ index (n, K), best first.
+    held : list of Held
+        At least one.
+    setups : Setups
     aggregator : Aggregator
     engine : Engine
-    budget : int
-        Bytes for work arrays.
-    random_state : RandomState
-
-    Returns
-    -------
-    (Tuning, Choice) or None
-        None where there is nothing to choose or there are too few rows.
     """
-    K_max = min(max(CANDIDATES), experts.n_experts)
-    corrects = _corrects(aggregator)
-    if K_max == 1 and not (corrects and experts.sizes[0] <= MAX_SINGLE):
-        return None
-    folds = _folds(experts, budget, random_state)
-    if sum(map(len, folds)) < 50:
-        return None
-    request = Request(
-        covariance=aggregator.needs_covariance,
-        communication=aggregator.needs_communication,
-        local_noise=corrects or aggregator.needs_local_noise,
-    )
-    targets, batches = [], []
-    for rows in folds:
-        X, target = experts.take(rows)
-        rest = experts.without(rows)
-        targets.append(target)
-        batches.append(rest.gather(X, selection_of(rest)(X, K_max), request, engine))
-    y, moments = np.concatenate(targets), ExpertMoments.concatenate(batches)
-    noise = experts.covariance.noise_variance
-
-    def loss(moments: ExpertMoments) -> float:
-        """NLPD with the best correction, if one is to be chosen: K must not depend on what it mends."""
-        if corrects:
-            return min(
-                t.loss for t in _tried(Tuning(K_max), aggregator, moments, y, noise, ROUGH_DISAGREEMENTS)
-            )
-        prediction = aggregator.combine(moments)
-        return nlpd(y, prediction.mean, np.sqrt(prediction.observation_var(noise)))
-
-    by_k = {k: loss(moments.first(k)) for k in CANDIDATES if k <= K_max}
-    best = min(by_k.values())
-    price = WORTHWHILE * (DEARER if experts.n_experts > MANY_EXPERTS else 1.0)
-    K = min(k for k, value in by_k.items() if value <= best + price)
-    evidence: dict[str, Any] = {"rows": len(y), "nlpd_by_n_selected": by_k}
-    tuning, moments = Tuning(K), moments.first(K)
-
-    by_pruning = {p: loss(moments.without_weak(p)) for p in PRUNINGS}
-    evidence["nlpd_by_prune"] = by_pruning
-    harmless = [p for p, value in by_pruning.items() if value <= by_k[K] + 0.5 * WORTHWHILE]
-    if harmless and K > 1:
-        tuning = tuning._replace(prune=max(harmless))
-        moments = moments.without_weak(tuning.prune)
-    if corrects:
-        tuning, evidence["nlpd_by_correction"] = _corrected(tuning, aggregator, moments, y, noise)
-    evidence["tuning"] = tuning._asdict()
-    return tuning, Choice(K, _reason(K, by_k, tuning, len(y)), evidence)
+    return _Tuner(held, aggregator, engine).choose(setups)
 
 
-def _reason(K: int, by_k: dict[int, float], tuning: Tuning, n: int) -> str:
-    others = [k for k in (max(1, K // 2), 2 * K, max(by_k)) if k in by_k and k != K]
-    compared = "; ".join(f"{k} expert{'s' * (k > 1)} {by_k[k]:.4g}" for k in dict.fromkeys(others))
+def scores_of(held: list[Held], setups: Setups, aggregator: Aggregator, engine: Engine) -> np.ndarray:
+    """Return |y − mean| / std (n, p) of the held-out rows, for one setup and an aggregator as it is."""
+    (k,), (m,) = setups
+    tuner = _Tuner(held, aggregator, engine)
+    return tuner.scores(Tuning(k, m), tuner.moments(k, m))
+
+
+class _Tuner:
+    """The held-out rows, and what is known of the setups that were tried."""
+
+    def __init__(self, held: list[Held], aggregator: Aggregator, engine: Engine) -> None:
+        self.held, self.aggregator, self.engine = held, aggregator, engine
+        self.experts = held[0].rest
+        self.y = np.concatenate([h.y for h in held])
+        self.noise = self.experts.covariance.noise_variance
+        self.corrects = _corrects(aggregator)
+        self.tried: dict[Tuning, tuple[float, ExpertMoments]] = {}
+
+    def choose(self, setups: Setups) -> Tuned:
+        many = self.experts.n_experts > MANY_EXPERTS
+        price = WORTHWHILE * (DEARER if many else 1.0)
+        fixed = [k for k in setups.experts if 0 < k <= self.experts.n_experts]
+        own = [m for m in setups.neighbors if m > 0]
+        if fixed and 0 in setups.neighbors:
+            moments = self.moments(max(fixed), 0)
+            self._try((Tuning(k), moments.first(k)) for k in fixed)
+        if own and 0 in setups.experts:
+            self._try_neighbors(own)
+        self._try_both(fixed, own, alone=0 in setups.experts, without=0 in setups.neighbors)
+        best = min(loss for loss, _ in self.tried.values())
+        tuning = min((t for t, (loss, _) in self.tried.items() if loss <= best + price), key=lambda t: t.cost)
+        loss, moments = self.tried[tuning]
+        by_setup = {str(t): value for t, (value, _) in self.tried.items()}
+        evidence: dict[str, Any] = {"rows": len(self.y), "nlpd_by_setup": by_setup}
+        if tuning.n_selected > 1 and len(fixed) > 1:  # a given K is used as it is
+            by_prune = {p: self._loss(moments.without_weak(p)) for p in PRUNINGS}
+            harmless = [p for p, value in by_prune.items() if value <= loss + 0.5 * WORTHWHILE]
+            evidence["nlpd_by_prune"] = by_prune
+            if harmless:
+                tuning = tuning._replace(prune=max(harmless))
+                moments = moments.without_weak(tuning.prune)
+        if self.corrects:
+            tuning, evidence["nlpd_by_correction"] = self._corrected(tuning, moments)
+        evidence["tuning"] = tuning._asdict()
+        reason = _reason(tuning, by_setup, len(self.y))
+        return Tuned(tuning, Choice(str(tuning), reason, evidence), self.scores(tuning, moments))
+
+    def _try(self, setups: Any) -> None:
+        for tuning, moments in setups:
+            self.tried[tuning] = self._loss(moments), moments
+
+    def _try_neighbors(self, own: list[int]) -> None:
+        """Try the own expert alone, from a middle size upwards while it gains, else downwards."""
+
+        def loss(m: int) -> float:
+            setup = Tuning(0, m)
+            if setup not in self.tried:
+                self._try([(setup, self.moments(0, m))])
+            return self.tried[setup][0]
+
+        start = min(range(len(own)), key=lambda i: abs(own[i] - FIRST_NEIGHBORS))
+        first = loss(own[start])
+        for i in range(start + 1, len(own)):
+            if loss(own[i]) > loss(own[i - 1]) - WORTHWHILE:
+                break
+        if first <= min(loss(m) for m in own[start : start + 2]) + WORTHWHILE:
+            for i in range(start - 1, -1, -1):
+                if loss(own[i]) > loss(own[i + 1]) + WORTHWHILE:
+                    break
+
+    def _try_both(self, fixed: list[int], own: list[int], *, alone: bool, without: bool) -> None:
+        """Try the own expert beside selected ones, if one of them alone is not clearly better."""
+        if not (fixed and own and self.aggregator.needs_covariance):
+            return
+        m = min(own, key=lambda m: abs(m - FIRST_NEIGHBORS))
+        beside = [k for k in BESIDE if k in fixed] or fixed[-1:]
+        if not (alone and without):  # K or m is given
+            beside = beside if alone else fixed[-1:]
+        else:
+            best = {t: loss for t, (loss, _) in self.tried.items()}
+            best_own = min((t for t in best if t.n_selected == 0), key=best.__getitem__)
+            best_fixed = min((t for t in best if t.n_selected > 0), key=best.__getitem__)
+            if abs(best[best_own] - best[best_fixed]) > CLOSE:
+                return
+            m = min(best_own.n_neighbors, FIRST_NEIGHBORS)
+        moments = self.moments(max(beside), m)
+        self._try((Tuning(k, m), moments.first(1 + k)) for k in beside)
+
+    def moments(self, n_selected: int, n_neighbors: int) -> ExpertMoments:
+        request = Request(
+            covariance=self.aggregator.needs_covariance,
+            communication=self.aggregator.needs_communication,
+            local_noise=self.corrects or self.aggregator.needs_local_noise,
+            n_neighbors=n_neighbors,
+        )
+        return ExpertMoments.concatenate([h.moments(n_selected, request, self.engine) for h in self.held])
+
+    def _loss(self, moments: ExpertMoments) -> float:
+        """NLPD with the best correction, if one is to be chosen: the setup must not depend on its faults."""
+        if self.corrects:
+            tried = self._corrections(Tuning(0), moments, ROUGH_DISAGREEMENTS, ROUGH_LOCAL_NOISES)
+            return min(loss for loss, _ in tried)
+        prediction = self.aggregator.combine(moments)
+        return _robust_nlpd(self.y, prediction.mean, np.sqrt(prediction.observation_var(self.noise)))
+
+    def _corrected(self, tuning: Tuning, moments: ExpertMoments) -> tuple[Tuning, dict[str, float]]:
+        """Choose the corrections of an observation's variance: the fewest that are as good as the best."""
+        tried = self._corrections(tuning, moments, DISAGREEMENTS, LOCAL_NOISES)
+        least = min(loss for loss, _ in tried)
+        good = [(loss, t) for loss, t in tried if loss <= least + WORTHWHILE]
+        fewest = min(_number_of_corrections(t) for _, t in good)
+        _, chosen = min((loss, t) for loss, t in good if _number_of_corrections(t) == fewest)
+        evidence: dict[str, float] = {}
+        for loss, t in tried:
+            kind = f"disagreement={t.disagreement}, local_noise={t.local_noise}"
+            evidence[kind] = min(loss, evidence.get(kind, np.inf))
+        return chosen, evidence
+
+    def _corrections(
+        self,
+        tuning: Tuning,
+        moments: ExpertMoments,
+        disagreements: Sequence[float | None],
+        local_noises: Sequence[float],
+    ) -> list[tuple[float, Tuning]]:
+        """The NLPD of each correction."""
+        tried = []
+        several = moments.index.shape[1] > 1
+        for disagreement, local_noise in product(disagreements if several else (None,), local_noises):
+            corrected = tuning._replace(disagreement=disagreement, local_noise=local_noise)
+            prediction = corrected.applied(self.aggregator).combine(moments)
+            for scale in SCALES:
+                scaled = prediction.corrected(scale, moments.prior_var)
+                std = np.sqrt(scaled.observation_var(self.noise))
+                scale = 1.0 if abs(scale - 1.0) < 1e-9 else scale
+                tried.append((_robust_nlpd(self.y, scaled.mean, std), corrected._replace(scale=scale)))
+        return tried
+
+    def scores(self, tuning: Tuning, moments: ExpertMoments) -> np.ndarray:
+        prediction = tuning.applied(self.aggregator).combine(moments)
+        return np.abs(self.y - prediction.mean) / np.sqrt(prediction.observation_var(self.noise))
+
+
+def _reason(tuning: Tuning, by_setup: dict[str, float], n: int) -> str:
+    others = sorted((loss, name) for name, loss in by_setup.items() if name != str(tuning))[:3]
+    compared = "; ".join(f"{name} {loss:.4g}" for loss, name in others)
     corrections = []
     if tuning.disagreement is not None:
         corrections.append(f"disagreement with ν = {tuning.disagreement:g}")
     if tuning.local_noise:
         corrections.append(f"local noise with exponent {tuning.local_noise:g}")
     if tuning.scale != 1.0:
-        corrections.append(f"a factor of {tuning.scale:g}")
+        corrections.append(f"a factor of {tuning.scale:.3g}")
     return (
-        f"NLPD {by_k[K]:.4g} on {n} held-out rows{compared and f' ({compared})'}; "
+        f"NLPD {by_setup[str(tuning)]:.4g} on {n} held-out rows{compared and f' ({compared})'}; "
         f"the variance is corrected by {' and '.join(corrections) or 'nothing'}"
     )
 
 
-def _corrected(
-    tuning: Tuning, aggregator: Aggregator, moments: ExpertMoments, y: np.ndarray, noise: float
-) -> tuple[Tuning, dict[str, float]]:
-    """Choose the corrections of an observation's variance; also return the NLPD of the best of each kind.
-
-    Of the corrections with nominal coverage, or as close to it as any, the one with the best density is
-    chosen, and the fewest corrections if their densities are as good.
-    """
-    tried = _tried(tuning, aggregator, moments, y, noise, DISAGREEMENTS)
-    chance = 2.0 * np.sqrt(NOMINAL * (1.0 - NOMINAL) / len(y))
-    tolerance = max(TOLERANCE, chance, min(t.missed for t in tried))
-    kept = [t for t in tried if t.missed <= tolerance]
-    least = min(t.loss for t in kept)
-    chosen = min((t.tuning for t in kept if t.loss <= least + WORTHWHILE), key=_number_of_corrections)
-    evidence: dict[str, float] = {}
-    for loss, _, t in tried:
-        kind = f"disagreement={t.disagreement}, local_noise={t.local_noise}"
-        evidence[kind] = min(loss, evidence.get(kind, np.inf))
-    return chosen, evidence
-
-
-class _Tried(NamedTuple):
-    loss: float
-    missed: float
-    """How far the coverage is from `NOMINAL`."""
-    tuning: Tuning
-
-
-def _tried(
-    tuning: Tuning,
-    aggregator: Aggregator,
-    moments: ExpertMoments,
-    y: np.ndarray,
-    noise: float,
-    disagreements: Sequence[float | None],
-) -> list[_Tried]:
-    """The NLPD and coverage of each correction of an observation's variance."""
-    tried = []
-    several = moments.index.shape[1] > 1
-    for disagreement, local_noise in product(disagreements if several else (None,), LOCAL_NOISES):
-        corrected = tuning._replace(disagreement=disagreement, local_noise=local_noise)
-        prediction = corrected.applied(aggregator).combine(moments)
-        for scale in SCALES:
-            scaled = prediction.corrected(scale, moments.prior_var)
-            mean, std = scaled.mean, np.sqrt(scaled.observation_var(noise))
-            missed = abs(coverage(y, mean, std, NOMINAL) - NOMINAL)
-            tried.append(_Tried(nlpd(y, mean, std), missed, corrected._replace(scale=scale)))
-    return tried
+def _robust_nlpd(y: np.ndarray, mean: np.ndarray, std: np.ndarray) -> float:
+    """NLPD with standardised residuals clipped to ±`CLIPPED`."""
+    z = np.clip((y - mean) / std, -CLIPPED, CLIPPED)
+    return float(np.mean(0.5 * z**2 + np.log(std)) + 0.5 * np.log(2.0 * np.pi))
 
 
 def _number_of_corrections(tuning: Tuning) -> int:
     return (tuning.disagreement is not None) + (tuning.local_noise > 0) + (tuning.scale != 1.0)
-
-
-def _folds(experts: ExpertStore, budget: int, random_state: np.random.RandomState) -> list[np.ndarray]:
-    """Positions to hold out together, in the order of experts, one array per fold.
-
-    Each is a tenth of the rows of up to `MAX_PARTS` parts; no row is in two folds.
-    """
-    large = np.flatnonzero(experts.sizes >= 1 / SHARE)
-    parts = np.sort(random_state.permutation(large)[:MAX_PARTS])
-    orders = [experts.offsets[i] + random_state.permutation(int(experts.sizes[i])) for i in parts]
-    affordable = budget // (8 * max(CANDIDATES) * int(experts.sizes.max() + 1))
-    limit = max(50, min(2 * ENOUGH, affordable))
-    folds: list[np.ndarray] = []
-    while parts.size and len(folds) < 1 / SHARE and sum(map(len, folds)) < ENOUGH:
-        tenths = [order[(share := int(SHARE * len(order))) * len(folds) :][:share] for order in orders]
-        folds.append(np.sort(random_state.permutation(np.concatenate(tenths))[:limit]))
-    return folds

@@ -27,11 +27,12 @@ def test_columns_are_found_by_name_on_standard_input(run) -> None:
     assert ended.err == ""
     lines = ended.out.splitlines()
     assert lines[0] == '"extra","town","mean","std","lower","upper"'
-    mean, std = direct(gpexperts.load("houses.gpx"), table)
+    model = gpexperts.load("houses.gpx")
+    mean, std = direct(model, table)
     first = lines[1].split(",")
     assert first[0] == '"NA"'  # a kept column is copied as text
     assert float(first[2]) == mean[0]
-    assert float(first[4]) == pytest.approx(mean[0] - 0.6744897501960817 * std[0])
+    assert float(first[4]) == pytest.approx(mean[0] - model.interval_width(0.5) * std[0])
 
 
 def test_explain_adds_selected_experts_and_weights(run) -> None:
@@ -47,7 +48,29 @@ def test_explain_adds_selected_experts_and_weights(run) -> None:
     assert experts == [list(row[chosen]) for row, chosen in zip(explanation.experts, selected, strict=True)]
     assert weights == [list(row[chosen]) for row, chosen in zip(explanation.weight, selected, strict=True)]
     text = pacsv.read_csv("out.csv")["weights"].to_pylist()
-    assert [[float(word) for word in str(row).split()] for row in text] == weights
+    assert [[float(word) for word in str(row or "").split()] for row in text] == weights
+
+
+@pytest.mark.parametrize("n_selected", ["0", "2"])
+def test_explain_adds_the_rows_of_the_own_expert(run, n_selected: str) -> None:
+    options = ["--n-neighbors", "12", "--n-selected", n_selected, "--n-experts", "3"]
+    table = ["houses.csv", "--target", "price", "--drop", "id", "--one-hot", "auto", "--kernel", "rbf"]
+    assert run("fit", *table, *options, "-o", "own.gpx").code == 0
+    for out in ("out.parquet", "out.csv"):
+        assert run("predict", "own.gpx", "new_houses.csv", "--explain", "-o", out).code == 0
+    out = pq.read_table("out.parquet").to_pylist()
+    model = gpexperts.load("own.gpx")
+    del model.feature_names_in_
+    own = model.explain(inputs(pacsv.read_csv("new_houses.csv"))).own
+    for q, row in enumerate(out):
+        assert len(row["experts"]) <= int(n_selected)
+        assert row["own_weight"] == own.weight[q]
+        weights = dict(zip(1 + own.rows[q], own.row_weight[q], strict=True))
+        assert len(row["rows"]) == 10
+        assert [weights[number] for number in row["rows"]] == row["row_weights"]
+        assert abs(row["row_weights"][0]) == np.abs(own.row_weight[q]).max()
+    text = pacsv.read_csv("out.csv")["rows"].to_pylist()
+    assert [[int(word) for word in line.split()] for line in text] == [row["rows"] for row in out]
 
 
 def test_table_without_rows(run) -> None:

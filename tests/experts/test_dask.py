@@ -162,7 +162,7 @@ def test_a_matrix_larger_than_a_worker_is_refused_before_training(
 def test_nothing_is_sent_back_but_moments(client, data, monkeypatch) -> None:
     """The moments of a query take a few numbers; its weights q and the rows stay on the workers."""
     X, y, X_new = data
-    model = fixed(engine=client, selection="knn", n_selected=3).fit(X, y)
+    model = fixed(engine=client, selection="knn", n_selected=3, n_neighbors=0).fit(X, y)
     received: list[Any] = []
     compute = DaskEngine.compute
 
@@ -174,8 +174,8 @@ def test_nothing_is_sent_back_but_moments(client, data, monkeypatch) -> None:
     model.predict(X_new)
     (batches,) = received
     arrays = [a for b in batches for a in vars(b.moments).values() if a is not None]
-    # K means, K variances, K² covariances, K numbers of experts, and the prior variance.
-    assert sum(a.nbytes for a in arrays) <= 8 * len(X_new) * (3 + 3 + 9 + 3 + 1)
+    # K means, variances and covariances with f, K² covariances, K numbers of experts, the prior variance.
+    assert sum(a.nbytes for a in arrays) <= 8 * len(X_new) * (3 + 3 + 3 + 9 + 3 + 1)
 
 
 # --------------------------------------------------------------------------------------- collections

@@ -47,6 +47,8 @@ def draw_table() -> Table:
 
 
 TABLE = draw_table()
+NUMBERS = np.random.default_rng(2).permutation(N)
+"""Numbers of the rows in the training data, which break ties of distances."""
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +58,7 @@ def engine() -> Iterator[DaskEngine]:
 
 
 def rows_between(a: int, b: int) -> Rows:
-    return Rows(np.arange(a, b), TABLE.X[a:b], TABLE.y[a:b])
+    return Rows(NUMBERS[a:b], TABLE.X[a:b], TABLE.y[a:b])
 
 
 def part_of_shard(a: int, b: int) -> Parts:
@@ -127,7 +129,7 @@ def dense_moments(X_new: np.ndarray, index: np.ndarray, request: Request, shared
     prior = SIGNAL.diag(X_new)
     mean, var = np.zeros((n, K, 2)), np.tile(prior[:, None], (1, K))
     noise, R = np.ones((n, K, 2)), np.zeros((n, K, K))
-    index = index.copy()
+    index, explained = index.copy(), np.zeros((len(X_new), K))
     for q, x in enumerate(X_new):
         experts = {c: dense_expert(index[q, c], x, shared) for c in range(K) if index[q, c] >= 0}
         best = max((prior[q] - e.var for e in experts.values()), default=0.0)
@@ -139,6 +141,7 @@ def dense_moments(X_new: np.ndarray, index: np.ndarray, request: Request, shared
             mean[q, c], noise[q, c] = expert.mean, expert.local_noise
             if request.variance:
                 var[q, c] = expert.var
+                explained[q, c] = prior[q] - expert.var
         for a, b in itertools.product(experts, repeat=2):
             X_a, X_b = rows_of(index[q, a], shared)[0], rows_of(index[q, b], shared)[0]
             cross = SIGNAL(X_a, X_b) + (NOISE * np.eye(len(X_a)) if a == b else 0.0)
@@ -153,6 +156,7 @@ def dense_moments(X_new: np.ndarray, index: np.ndarray, request: Request, shared
         communication_mean=np.stack([e.mean for e in c]) if c else None,
         communication_var=np.stack([e.var for e in c]) if c else None,
         local_noise=noise if request.local_noise else None,
+        explained=explained,
     )
 
 
@@ -213,7 +217,7 @@ def test_take_returns_rows_by_position(store: ExpertStore, positions: list[int])
 
 @pytest.mark.parametrize("max_bytes", [1, 100, 10**9])
 def test_row_batches_are_all_rows_in_order(store: ExpertStore, max_bytes: int) -> None:
-    for column, expected in ((0, TABLE.X), (1, TABLE.y)):
+    for column, expected in ((0, TABLE.X), (1, TABLE.y), (2, NUMBERS)):
         batches = list(store.row_batches(column, max_bytes))
         np.testing.assert_array_equal(np.concatenate(batches), expected)
         if not isinstance(store, LocalExperts):
@@ -225,6 +229,7 @@ def test_to_local_gives_the_same_experts(sharing: ExpertStore) -> None:
     assert isinstance(local, LocalExperts)
     np.testing.assert_array_equal(local.X, TABLE.X)
     np.testing.assert_array_equal(local.y, TABLE.y)
+    np.testing.assert_array_equal(local.numbers, NUMBERS)
     np.testing.assert_array_equal(local.offsets, OFFSETS)
     np.testing.assert_array_equal(local.shared[0], TABLE.shared[0])
 
@@ -238,6 +243,11 @@ REQUESTS = {
     "covariance, pruned": Request(covariance=True, prune=0.3),
     "local noise": Request(local_noise=True),
     "everything": Request(covariance=True, local_noise=True, prune=0.05),
+}
+OWN = {
+    "own expert": Request(n_neighbors=6),
+    "own expert and R": Request(n_neighbors=6, covariance=True),
+    "own expert, R and local noise": Request(n_neighbors=40, covariance=True, local_noise=True),
 }
 
 
@@ -278,6 +288,61 @@ def test_the_moments_of_a_query_do_not_depend_on_the_other_queries(store: Expert
     for q in (0, 7):
         alone = store.gather(TABLE.X_new[[q]], index[[q]], Request(covariance=True), ThreadEngine(1))
         np.testing.assert_allclose(alone.covariance[0], together.covariance[q], rtol=1e-10, atol=1e-13)
+
+
+# ----------------------------------------------------------------------------------- own experts
+
+M_NEAR = [1, 7, N - 1, N]
+
+
+def on_a_grid(monkeypatch) -> Table:
+    """Rows and queries on the points of a small grid: most distances tie, and many rows are equal."""
+    rng = np.random.default_rng(3)
+    X, X_new = (rng.integers(-1, 2, size=(n, 2)).astype(float) for n in (N, 15))
+    table = TABLE._replace(X=X, X_new=X_new)
+    monkeypatch.setattr("tests.experts.test_store.TABLE", table)
+    return table
+
+
+@pytest.mark.parametrize("m", M_NEAR)
+@pytest.mark.parametrize("ties", [False, True])
+def test_neighbours_are_ordered_by_distance_and_row_number(build: Build, m: int, ties: bool, monkeypatch):
+    table = on_a_grid(monkeypatch) if ties else TABLE
+    near = build().neighbourhood(table.X_new, m, ThreadEngine(1))
+    sq = ((((table.X_new[:, None] - table.X) / [0.8, 1.3]) ** 2).sum(axis=2)).round(9)
+    order = np.stack([np.lexsort((NUMBERS, row)) for row in sq])
+    np.testing.assert_array_equal(near.position, order[:, :m])
+    np.testing.assert_array_equal(near.number, NUMBERS[order[:, :m]])
+    np.testing.assert_array_equal(near.X, table.X[order[:, :m]])
+    np.testing.assert_array_equal(near.y, table.y[order[:, :m]])
+    ranked = np.take_along_axis(sq, order, axis=1)
+    np.testing.assert_allclose(near.squared_distance, ranked[:, :m], atol=1e-8)
+    np.testing.assert_allclose(near.rim, ranked[:, m] if m < N else np.inf, atol=1e-8)
+
+
+@pytest.mark.parametrize("ties", [False, True])
+def test_the_neighbours_are_the_same_bits_everywhere(build: Build, ties: bool, monkeypatch) -> None:
+    table = on_a_grid(monkeypatch) if ties else TABLE
+    store = build()
+    local = LocalExperts(table.X, table.y, OFFSETS, COVARIANCE, numbers=NUMBERS, factor_budget=10**9)
+    for m in M_NEAR:
+        ours = store.neighbourhood(table.X_new, m, ThreadEngine(1))
+        theirs = local.neighbourhood(table.X_new, m, ThreadEngine(1))
+        for name in ("X", "y", "position", "number"):
+            a, b = getattr(ours, name), getattr(theirs, name)
+            np.testing.assert_array_equal(a, b, strict=True, err_msg=name)
+        for name in ("squared_distance", "rim"):  # each shard centres its own rows, which rounds differently
+            np.testing.assert_allclose(getattr(ours, name), getattr(theirs, name), rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("name", OWN)
+@pytest.mark.parametrize("K", [0, 1, 4])
+def test_own_experts_are_the_same_everywhere(build: Build, name: str, K: int) -> None:
+    index = random_index(len(TABLE.X_new), K, padded=K > 1)
+    local = LocalExperts(TABLE.X, TABLE.y, OFFSETS, COVARIANCE, numbers=NUMBERS, factor_budget=10**9)
+    ours = build().gather(TABLE.X_new, index, OWN[name], ThreadEngine(1))
+    assert ours.mean.shape == (len(TABLE.X_new), 1 + K, 2)
+    assert_moments(ours, local.gather(TABLE.X_new, index, OWN[name], ThreadEngine(1)))
 
 
 # ----------------------------------------------------------------------------------------- without

@@ -51,6 +51,8 @@ MODELS = {
     },
     "nearest rows": {"selection": NearestRowsSelector(n_candidates=2)},
     "calibrated": {"calibrate": "conformal"},
+    "own expert": {"n_neighbors": 8, "n_selected": 0},
+    "own expert beside others": {"n_neighbors": 8, "n_selected": 2},
 }
 
 
@@ -100,8 +102,7 @@ def survived(path: Path) -> bool:
         assert mean.shape == std.shape
         assert len(mean) == 4
         index = model.select(queries)
-        assert index.min() >= -1
-        assert index.max() < model.n_experts_
+        assert ((index >= -1) & (index < model.n_experts_)).all()
     return True
 
 
@@ -180,8 +181,8 @@ def assert_refused(tmp_path: Path, content: bytes, words: str) -> None:
 
 
 MODEL = (
-    "x_scale", "y_scale", "kernel", "raw_inputs", "X", "y", "offsets", "shared", "jitter", "centroids",
-    "labels", "one_output", "trace", "seeds", "calibrate", "held_out", "choices",
+    "x_scale", "y_scale", "kernel", "raw_inputs", "X", "y", "numbers", "offsets", "shared", "jitter",
+    "centroids", "labels", "one_output", "trace", "seeds", "calibrate", "held_out", "choices",
 )  # fmt: skip
 LEARNED = ("selector", "tuning", "choices")
 
@@ -271,8 +272,19 @@ def deep_kernel(n: int) -> dict:
         (0, ("model", "choices", "kernel", "reason"), 3),
         (0, ("learned", "tuning", "n_selected"), 4),
         (0, ("learned", "tuning", "n_selected"), 10**9),
-        (0, ("learned", "tuning", "n_selected"), 0),
+        (1, ("learned", "tuning", "n_selected"), 0),
         (0, ("learned", "tuning", "n_selected"), True),
+        (0, ("learned", "tuning", "n_neighbors"), 61),
+        (0, ("learned", "tuning", "n_neighbors"), -1),
+        (0, ("learned", "tuning", "n_neighbors"), 8.0),
+        (1, ("learned", "tuning", "n_neighbors"), 8),
+        (3, ("learned", "tuning", "n_neighbors"), 8),
+        (7, ("learned", "tuning", "n_neighbors"), 0),
+        (7, ("learned", "tuning", "n_neighbors"), 9),
+        (7, ("parameters", "n_neighbors"), 9),
+        (7, ("parameters", "n_neighbors"), -8),
+        (7, ("parameters", "aggregation"), "grbcm"),
+        (8, ("parameters", "aggregation"), "rbcm"),
         (0, ("learned", "tuning", "prune"), "all"),
         (0, ("learned", "tuning", "scale"), 0.0),
         (0, ("learned", "tuning", "local_noise"), 2.0),
@@ -350,6 +362,11 @@ def test_numbers_that_are_not_finite(value: float, name: str, parts: list[Parts]
         ("model.labels", [3] * 60),
         ("model.labels", [-3] * 60),
         ("model.labels", [0] * 59),
+        ("model.numbers", [0] * 60),
+        ("model.numbers", list(range(1, 61))),
+        ("model.numbers", list(range(-1, 59))),
+        ("model.numbers", list(range(59))),
+        ("model.numbers", [float(i) for i in range(60)]),
         ("model.jitter[0]", [5]),
         ("model.x_scale[1]", [1.0, 0.0, 1.0]),
     ],

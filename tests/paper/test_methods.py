@@ -28,6 +28,7 @@ def test_row_has_the_scores_of_the_model() -> None:
         training="full",
         selection="all",
         n_selected=1.0,
+        n_neighbors=0,
         aggregation=NPAE(disagreement=None),
         random_state=0,
     ).fit(data.X_train, data.y_train)

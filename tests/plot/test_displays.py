@@ -5,7 +5,6 @@ from __future__ import annotations
 import matplotlib
 import numpy as np
 import pytest
-from scipy.stats import norm
 
 from gpexperts import DistributedGPRegressor, plot
 
@@ -20,6 +19,13 @@ Y = np.sin(8 * X[:, 0]) + 0.1 * RNG.standard_normal(200)
 @pytest.fixture(scope="module")
 def model() -> DistributedGPRegressor:
     return DistributedGPRegressor(n_experts=5, kernel="rbf", selection="ggm", random_state=0).fit(X, Y)
+
+
+@pytest.fixture(scope="module")
+def own_model() -> DistributedGPRegressor:
+    return DistributedGPRegressor(
+        n_experts=5, kernel="rbf", n_neighbors=16, n_selected=0, random_state=0
+    ).fit(X, Y)
 
 
 @pytest.fixture
@@ -37,6 +43,13 @@ DRAWN = {
     "ExpertGraphDisplay": lambda m, ax: plot.ExpertGraphDisplay.from_estimator(m, ax=ax),
     "TraceDisplay": lambda m, ax: plot.TraceDisplay.from_estimator(m, ax=ax),
 }
+
+
+@pytest.mark.parametrize("name", plot.__all__)
+def test_models_without_selected_experts(name: str, own_model: DistributedGPRegressor, ax) -> None:
+    DRAWN[name](own_model, ax)
+    assert ax.has_data()
+    ax.figure.canvas.draw()
 
 
 @pytest.mark.parametrize("name", plot.__all__)
@@ -85,7 +98,7 @@ def test_the_band_is_the_interval(model: DistributedGPRegressor, ax) -> None:
     display = plot.PredictionDisplay1D.from_estimator(model, level=0.9, ax=ax)
     mean, std = model.predict(display.x[:, None], return_std=True)
     upper = ax.collections[0].get_paths()[0].vertices[:, 1].max()
-    assert upper == pytest.approx((mean + norm.ppf(0.95) * std).max())
+    assert upper == pytest.approx((mean + model.interval_width(0.9) * std).max())
 
 
 def test_calibration_curve_of_calibrated_and_overconfident_predictions(ax) -> None:

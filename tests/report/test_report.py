@@ -31,7 +31,7 @@ def observed(model: DistributedGPRegressor, n: int = 200) -> Observed:
 
 @pytest.fixture(scope="module")
 def model() -> DistributedGPRegressor:
-    settings: dict[str, Any] = {"kernel": "rbf", "partition": "kmeans", "n_selected": 3}
+    settings: dict[str, Any] = {"kernel": "rbf", "partition": "kmeans", "n_selected": 3, "n_neighbors": 0}
     return DistributedGPRegressor(n_experts=6, random_state=0, **settings).fit(X, Y)
 
 
@@ -53,9 +53,35 @@ def test_weighted_means_add_up_to_the_prediction(aggregation: str) -> None:
     data = page_data(model, None, "heat")
     for q in data["queries"]:
         total = np.dot(q["weight"], q["expert_mean"]) + q["prior_weight"] * q["prior_mean"]
+        if q["own"] is not None:
+            total += q["own"]["weight"] * q["own"]["mean"]
         if aggregation == "grbcm":
             total += q["communication"]["weight"] * q["communication"]["mean"]
         assert q["mean"] == pytest.approx(total, rel=1e-10)
+
+
+@pytest.mark.parametrize("n_selected", [0, 2])
+def test_rows_of_the_own_expert(n_selected: int, tmp_path: Path) -> None:
+    model = DistributedGPRegressor(
+        n_experts=4, kernel="rbf", n_neighbors=16, n_selected=n_selected, random_state=0
+    ).fit(X, Y)
+    data = page_data(model, observed(model), "heat")
+    for q in data["queries"]:
+        own = q["own"]
+        assert own["n_rows"] == 16
+        assert len(own["rows"]) == 10
+        sizes = [abs(row["weight"]) for row in own["rows"]]
+        assert sizes == sorted(sizes, reverse=True)
+        for row in own["rows"]:
+            np.testing.assert_allclose(row["inputs"], X[row["row"]], rtol=1e-12)
+            assert row["target"] == pytest.approx(Y[row["row"]], rel=1e-12)
+        total = np.dot(q["weight"], q["expert_mean"]) + q["prior_weight"] * q["prior_mean"]
+        assert q["mean"] == pytest.approx(total + own["weight"] * own["mean"], rel=1e-10)
+    assert (data["observed"]["by_expert"] == []) == (n_selected == 0)
+    sentence = headlines(data)[0]
+    assert "16 training rows nearest to the query" in sentence
+    assert ("A prediction uses 2 of them, and" in sentence) == (n_selected == 2)
+    assert "The training rows behind this prediction" in render(data)
 
 
 def test_counts_add_up(model: DistributedGPRegressor) -> None:

@@ -90,6 +90,7 @@ def unfitted(kernel: type[RBF] = RBF, **settings: Any) -> DistributedGPRegressor
         "optimizer": None,
         "partition": "balanced",
         "selection": "all",
+        "n_neighbors": 0,  # the metric of a kernel of the user is not that of RBF
         "random_state": 0,
     }
     return DistributedGPRegressor(**(given | settings))

@@ -167,24 +167,26 @@ def assert_sane(model: DistributedGPRegressor, X: np.ndarray, y: np.ndarray, que
     prior = fitted.covariance.prior_variance(fitted.x_scale.transform(queries))
     prior = np.sqrt(prior) * fitted.y_scale.scale[0]
     off_by = np.abs(y - y.mean()).max()
-    for selection in SELECTORS:
-        for rule in rules:
-            K = "auto" if selection == "all" else min(3, model.n_experts_)
-            model.set_params(selection=selection, aggregation=rule, n_selected=K)
-            mean, std = model.predict(queries, return_std=True, latent=True)
-            case = f"{rule}, {selection}"
-            assert np.isfinite(mean).all(), case
-            assert (std > 0).all(), case
-            assert (std <= prior * (1 + 1e-9)).all(), case
-            assert (np.abs(mean - y.mean()) <= 3.0 * off_by).all(), case
-            _, observed = model.predict(queries, return_std=True)
-            assert (observed >= std).all(), case
-            # A noise of 1e-10 of the signal leaves six digits of sixteen.
-            one, one_std = model.predict(queries[:1], return_std=True, latent=True)
-            assert one == pytest.approx(mean[:1], abs=1e-6 * off_by), case
-            assert one_std == pytest.approx(std[:1], abs=1e-6 * prior[0]), case
-            for empty in model.predict(queries[:0], return_std=True):
-                assert empty.shape == (0,), case
+    cases = [(selection, rule, 0) for selection in SELECTORS for rule in rules]
+    cases += [(selection, "npae", 32) for selection in SELECTORS if "npae" in rules]
+    for selection, rule, m in cases:
+        M = model.n_experts_
+        K = ("auto" if m == 0 else M) if selection == "all" else min(3, M)
+        model.set_params(selection=selection, aggregation=rule, n_selected=K, n_neighbors=m)
+        mean, std = model.predict(queries, return_std=True, latent=True)
+        case = f"{rule}, {selection}, {m} neighbours"
+        assert np.isfinite(mean).all(), case
+        assert (std > 0).all(), case
+        assert (std <= prior * (1 + 1e-9)).all(), case
+        assert (np.abs(mean - y.mean()) <= 3.0 * off_by).all(), case
+        _, observed = model.predict(queries, return_std=True)
+        assert (observed >= std).all(), case
+        # A noise of 1e-10 of the signal leaves six digits of sixteen.
+        one, one_std = model.predict(queries[:1], return_std=True, latent=True)
+        assert one == pytest.approx(mean[:1], abs=1e-6 * off_by), case
+        assert one_std == pytest.approx(std[:1], abs=1e-6 * prior[0]), case
+        for empty in model.predict(queries[:0], return_std=True):
+            assert empty.shape == (0,), case
 
 
 @pytest.mark.filterwarnings(

@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpexperts.engines.dask import DaskEngine, portable
-from gpexperts.rows import nearest
 from gpexperts.rows.arrays import ArrayRows
 from gpexperts.rows.base import Rows, RowSource, Units
 from gpexperts.rows.dask import DaskRows
@@ -185,52 +184,6 @@ def test_the_nearest_rows_of_many_partitions_are_merged_in_steps(engine, monkeyp
     np.testing.assert_array_equal(
         source.nearest(X[:4], np.ones(2), 13), brute_force(X, X[:4], np.ones(2), 13)
     )
-
-
-@given(
-    n=st.integers(1, 120),
-    d=st.integers(1, 4),
-    k=st.integers(1, 5),
-    share=st.floats(0.0, 1.0),
-    values=st.integers(1, 6),
-    entries=st.sampled_from([1, 50, 10**6]),
-    probe=st.sampled_from([3, 20_000]),
-    seed=st.integers(0, 2**32 - 1),
-)
-def test_nearest_rows_are_those_of_all_pairs(
-    n: int, d: int, k: int, share: float, values: int, entries: int, probe: int, seed: int
-) -> None:
-    rng = np.random.default_rng(seed)
-    X = rng.integers(0, values, size=(n, d)).astype(float)
-    points, metric = X[rng.integers(0, n, k)], 2.0 ** rng.integers(-3, 4, d)
-    m = max(1, int(share * n))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(nearest, "_ENTRIES", entries)
-        patch.setattr(nearest, "_PROBE", probe)
-        found = nearest.nearest_rows(X, np.arange(n), points, metric, m)
-        np.testing.assert_array_equal(found.number, brute_force(X, points, metric, m))
-        # Several pieces of the rows, some without rows, give the same bits.
-        borders = np.sort(rng.integers(0, n + 1, size=3))
-        pieces = [
-            nearest.nearest_rows(X[part], part, points, metric, m) for part in np.split(np.arange(n), borders)
-        ]
-    for ours, theirs in zip(nearest.merged(pieces, m), found, strict=True):
-        np.testing.assert_array_equal(ours, theirs)
-
-
-@given(st.integers(2, 80), st.integers(1, 3), st.integers(0, 2**32 - 1))
-def test_nearest_rows_far_apart(n: int, d: int, seed: int) -> None:
-    """Distances between 1e-6 and 1e6: a matrix product alone would not tell the near rows apart."""
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, d)) * 10.0 ** rng.integers(-6, 7, size=(n, 1))
-    points, metric, m = X[:3], np.ones(d), (n + 1) // 2
-    found = nearest.nearest_rows(X, np.arange(n), points, metric, m).number
-    sq = ((X[None] - points[:, None]) ** 2).sum(axis=2)
-    expected = np.sort(sq, axis=1)[:, :m]
-    # The centre of the points is subtracted first, which costs digits of distances that are far smaller.
-    error = 1e-14 * np.abs(points).max() ** 2
-    np.testing.assert_allclose(np.take_along_axis(sq, found, axis=1), expected, rtol=3e-9, atol=error)
-    assert all(len(set(row)) == m for row in found.tolist())
 
 
 # ------------------------------------------------------------------------------------------ shards

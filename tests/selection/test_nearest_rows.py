@@ -155,7 +155,9 @@ def problem(n: int = 900) -> tuple[np.ndarray, np.ndarray]:
 def test_the_selector_is_fitted_without_held_out_rows() -> None:
     X, y = problem()
     Recorder.contained.clear()
-    model = DistributedGPRegressor(n_experts=6, selection=Recorder(), random_state=0, n_jobs=1).fit(X, y)
+    model = DistributedGPRegressor(
+        n_experts=6, selection=Recorder(), n_neighbors=0, random_state=0, n_jobs=1
+    ).fit(X, y)
     assert Recorder.contained
     assert not any(Recorder.contained)
     model.select(X[:5])
@@ -164,14 +166,18 @@ def test_the_selector_is_fitted_without_held_out_rows() -> None:
 
 def test_nearest_rows_is_the_default() -> None:
     X, y = problem()
-    model = DistributedGPRegressor(n_experts=6, kernel="rbf", random_state=0, n_jobs=1).fit(X, y)
+    model = DistributedGPRegressor(n_experts=6, kernel="rbf", n_neighbors=0, random_state=0, n_jobs=1).fit(
+        X, y
+    )
     assert model.choices_["selection"].value == "nearest_rows"
     np.testing.assert_array_equal(model.select(X)[:, 0], model.labels_)
 
 
 def test_a_model_file_holds_the_rows_once(tmp_path: Path) -> None:
     X, y = problem()
-    model = DistributedGPRegressor(n_experts=6, kernel="rbf", random_state=0, n_jobs=1).fit(X, y)
+    model = DistributedGPRegressor(n_experts=6, kernel="rbf", n_neighbors=0, random_state=0, n_jobs=1).fit(
+        X, y
+    )
     expected = model.predict(X, return_std=True)
     model.save(tmp_path / "rows.gpx")
     loaded = gpexperts.load(tmp_path / "rows.gpx")

@@ -89,8 +89,11 @@ class NPAE(Aggregator):
         self.check_parameters()
         assert moments.covariance is not None
         prior = moments.prior_var[:, None]
-        # r_i is the diagonal of R; s² − v_i has too few digits where an expert explains little.
-        explained = np.where(moments.selected, np.einsum("nkk->nk", moments.covariance), 0.0)
+        # Not s² − v_i, which has too few digits where an expert explains little.
+        explained = moments.explained
+        if explained is None:
+            explained = np.einsum("nkk->nk", moments.covariance)
+        explained = np.where(moments.selected, explained, 0.0)
         informative = explained > _UNINFORMATIVE * prior
         r = np.where(informative, explained, 0.0)
         system = self._system(moments, r, informative)
@@ -118,7 +121,8 @@ class NPAE(Aggregator):
         # A single informative expert needs no nugget, and its mean is kept. The rows of uninformative experts
         # are those of s² I; with r = 0 their weight is 0.
         nugget = np.where(informative.sum(axis=1) > 1, self.nugget * prior, 0.0)
-        system[:, diagonal, diagonal] = np.where(informative, r + nugget[:, None], prior[:, None])
+        variance = np.einsum("nkk->nk", R)
+        system[:, diagonal, diagonal] = np.where(informative, variance + nugget[:, None], prior[:, None])
         return system
 
     def _weights(self, system: np.ndarray, r: np.ndarray, prior: np.ndarray) -> tuple[np.ndarray, int]:
@@ -128,8 +132,8 @@ class NPAE(Aggregator):
         explained = np.einsum("nk,nk->n", weight, r)
         # The best combination explains at least as much as the best expert, and at most the prior variance.
         # A solution that does not is wrong by rounding.
-        best = r.max(axis=1, initial=0.0)
-        best = best * (best / np.maximum(best + self.nugget * prior, np.finfo(float).tiny))
+        alone = r * (r / np.maximum(np.einsum("nkk->nk", system), np.finfo(float).tiny))
+        best = alone.max(axis=1, initial=0.0)
         wrong = ~((explained >= best * (1.0 - 1e-7)) & (explained <= prior * (1.0 + 1e-10)))
         if wrong.any():
             solved = _solve_by_eigenvalues(system[wrong], r[wrong])

@@ -68,6 +68,7 @@ def _facts(path: Path) -> dict[str, Any]:
             "experts": model.n_experts_,
             "rows_per_expert": [int(sizes.min()), int(np.median(sizes)), int(sizes.max())],
             "selected_per_query": n_selected,
+            "rows_of_own_expert": model.predictor_.tuning.n_neighbors,
             "aggregation": _name(model.aggregation),
             "choices": inspection.choices(model),
             "kernel": str(model.kernel_),
@@ -94,6 +95,7 @@ def _print(facts: dict[str, Any]) -> None:
     file, trained, model = facts["file"], facts["trained_on"], facts["model"]
     low, middle, high = model["rows_per_expert"]
     smallest, largest = trained["target_range"]
+    own, selected = model["rows_of_own_expert"], model["selected_per_query"]
     rows = [
         ("model", f"{file['path']}, {readable_size(file['bytes'])}"),
         ("written by", f"{file['written_by']}, format {file['format']}"),
@@ -102,7 +104,8 @@ def _print(facts: dict[str, Any]) -> None:
         ("", f"sha256 {trained['sha256']}" if trained["sha256"] else ""),
         ("target", f"{trained['target'] or '(no name)'}, from {smallest:g} to {largest:g}"),
         ("experts", f"{model['experts']:,}, of {low:,} to {high:,} rows, median {middle:,}"),
-        ("selected", f"at most {model['selected_per_query']} per query, combined by {model['aggregation']}"),
+        ("own expert", f"{own:,} nearest rows per query" if own else ""),
+        ("selected", f"at most {selected} per query, combined by {model['aggregation']}" if selected else ""),
         ("kernel", model["kernel"]),
         ("noise", f"{model['noise_std']:.4g} (standard deviation, in the units of the target)"),
         ("training", f"{model['training_steps']} steps"),

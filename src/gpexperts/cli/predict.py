@@ -31,7 +31,8 @@ def predict(
     keep: Annotated[str, typer.Option(help="Columns of TABLE to copy to OUT, separated by commas.")] = "",
     level: Annotated[float, typer.Option(help="Probability of the interval from lower to upper.")] = 0.95,
     explain: Annotated[
-        bool, typer.Option("--explain", help="Add the selected experts and their weights.")
+        bool,
+        typer.Option("--explain", help="Add the experts, the training rows and their weights."),
     ] = False,
     drop_missing: DropMissing = False,
     format: Format = None,

@@ -120,8 +120,16 @@ def build_store(
     """
     engine, shared = assigned.engine, assigned.shared
     if not assigned.on_cluster:
-        X, y = (np.concatenate([getattr(part.rows, name) for part in assigned.parts]) for name in "Xy")
-        local = LocalExperts(X, y, assigned.offsets, covariance, shared=shared, factor_budget=factor_budget)
+        numbers, X, y = map(np.concatenate, zip(*(part.rows for part in assigned.parts), strict=True))
+        local = LocalExperts(
+            X,
+            y,
+            assigned.offsets,
+            covariance,
+            numbers=numbers,
+            shared=shared,
+            factor_budget=factor_budget,
+        )
         return _placed(engine, local, memory_budget) if isinstance(engine, DaskEngine) else local
     assert isinstance(engine, DaskEngine)
     firsts = assigned.firsts
@@ -183,7 +191,8 @@ def _store(
 ) -> DaskExperts:
     work = list(shards)
     if shared is not None:
-        empty = shared[0][:0], shared[1][:0], np.zeros(1, dtype=np.int64)
+        none = np.zeros(1, dtype=np.int64)
+        empty = Rows(none[:0], shared[0][:0], shared[1][:0]), none
         work.append(
             engine.task("communication expert", _shard, *empty, covariance, shared, budget, int(firsts[-1]))
         )
@@ -239,29 +248,34 @@ def _every(part: Parts, first: int, start: int, step: int) -> Sample:
     return Sample(part.rows.X[position], labels, start + position)
 
 
-def _slice(experts: LocalExperts, a: int, b: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _slice(experts: LocalExperts, a: int, b: int) -> tuple[Rows, np.ndarray]:
     """Rows of experts a … b − 1, as copies that do not refer to the whole array."""
     start, stop = experts.offsets[a], experts.offsets[b]
-    return (
-        experts.X[start:stop].copy(),
-        experts.y[start:stop].copy(),
-        experts.offsets[a : b + 1] - start,
-    )
+    columns = (experts.numbers, experts.X, experts.y)
+    return Rows(*(column[start:stop].copy() for column in columns)), experts.offsets[a : b + 1] - start
 
 
 def _shard(
-    X: np.ndarray,
-    y: np.ndarray,
+    rows: Rows,
     offsets: np.ndarray,
     covariance: Covariance,
     shared: Shared | None,
     budget: int,
     first: int,
 ) -> LocalExperts:
-    return LocalExperts(X, y, offsets, covariance, shared=shared, factor_budget=budget, first=first)
+    return LocalExperts(
+        rows.X,
+        rows.y,
+        offsets,
+        covariance,
+        numbers=rows.number,
+        shared=shared,
+        factor_budget=budget,
+        first=first,
+    )
 
 
 def _shard_of(
     part: Parts, covariance: Covariance, shared: Shared | None, budget: int, first: int
 ) -> LocalExperts:
-    return _shard(part.rows.X, part.rows.y, part.offsets, covariance, shared, budget, first)
+    return _shard(part.rows, part.offsets, covariance, shared, budget, first)

@@ -10,6 +10,7 @@ holds; there is one task per shard that the queries use, and one per batch of qu
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -21,9 +22,11 @@ from gpexperts.engines.dask import DaskEngine
 from gpexperts.engines.threads import ThreadEngine
 from gpexperts.engines.worker import keep_freed_memory
 from gpexperts.exceptions import ClusterError
-from gpexperts.experts.gather import Evaluated, evaluate, moments_of
+from gpexperts.experts.dask_neighbours import Boxes, box_of, neighbourhood_graph
+from gpexperts.experts.gather import Evaluated, evaluate, evaluate_own, moments_of
 from gpexperts.experts.local import LocalExperts
 from gpexperts.experts.moments import ExpertMoments, ExpertPrediction, Request
+from gpexperts.experts.own import Neighbourhood
 from gpexperts.experts.store import ExpertStore, Sample, Shared
 from gpexperts.kernels.base import Covariance
 
@@ -81,6 +84,8 @@ class DaskExperts(ExpertStore):
         self.shared, self._communication = shared, communication
         self._sample = sample
         self.jitter: dict[int, float] = {}
+        self._boxes: Boxes | None = None
+        self._lock = threading.Lock()
 
     @property
     def sample(self) -> Sample:
@@ -89,16 +94,22 @@ class DaskExperts(ExpertStore):
     # --------------------------------------------------------------------------------------- rows
 
     def to_local(self, factor_budget: int) -> LocalExperts:
-        X, y = (np.concatenate(list(self.row_batches(column, 1 << 62))) for column in (0, 1))
+        X, y, numbers = (np.concatenate(list(self.row_batches(column, 1 << 62))) for column in (0, 1, 2))
         local = LocalExperts(
-            X, y, self.offsets, self.covariance, shared=self.shared, factor_budget=factor_budget
+            X,
+            y,
+            self.offsets,
+            self.covariance,
+            numbers=numbers,
+            shared=self.shared,
+            factor_budget=factor_budget,
         )
         local.jitter = dict(self.jitter)
         return local
 
     def row_batches(self, column: int, max_bytes: int) -> Iterator[np.ndarray]:
         borders = self.offsets[self.firsts]
-        width = (self.n_features, self.n_outputs)[column]
+        width = (self.n_features, self.n_outputs, 1)[column]
         step = max(1, max_bytes // (8 * width))
         for start in range(0, int(borders[-1]), step):
             stop = start + step
@@ -186,6 +197,9 @@ class DaskExperts(ExpertStore):
         request : Request
         """
         task = self.engine.task
+        near = None
+        if request.n_neighbors:
+            near = self._neighbourhood(X, request.n_neighbors)
         replies = [
             task(f"predictions of {self._name(g)}", _evaluate, self.shards[g], X, index, request)
             for g in shards
@@ -195,8 +209,39 @@ class DaskExperts(ExpertStore):
             communication = task("predictions of the communication expert", _last, self._communication, X)
         # Not as a list: Dask would drop the futures in it, and with them the shards, once the model is gone.
         return task(
-            "moments", _moments, self.covariance, self.n_outputs, X, index, request, communication, *replies
+            "moments",
+            _moments,
+            self.covariance,
+            self.offsets,
+            self.n_outputs,
+            X,
+            index,
+            request,
+            communication,
+            near,
+            *replies,
         )
+
+    def _neighbourhood(self, X: Any, m: int) -> Any:
+        """The task that finds the nearest rows of the queries X."""
+        with self._lock:
+            if self._boxes is None:
+                metric = self.covariance.metric(np.ones(self.n_features))
+                corners = self.engine.compute(
+                    [
+                        self.engine.task(f"box of shard {g}", box_of, s, metric)
+                        for g, s in enumerate(self.shards)
+                    ]
+                )
+                low, high = (np.stack(corner) for corner in zip(*corners, strict=True))
+                self._boxes = Boxes(low, high, metric)
+        starts = self.offsets[self.firsts]
+        return neighbourhood_graph(self.engine, self.shards, starts, self._boxes, X, m)
+
+    def neighbourhood(self, X: np.ndarray, m: int, engine: Engine) -> Neighbourhood:
+        queries = self.engine.task("queries", np.asarray, X)
+        (near,) = self.engine.compute([self._neighbourhood(queries, m)])
+        return near
 
     def _name(self, g: int) -> str:
         return f"experts {self.firsts[g]}..{self.firsts[g + 1] - 1}"
@@ -247,15 +292,22 @@ def _last(communication: LocalExperts, X: np.ndarray) -> ExpertPrediction:
 @keep_freed_memory()
 def _moments(
     covariance: Covariance,
+    offsets: np.ndarray,
     n_outputs: int,
     X: np.ndarray,
     index: np.ndarray,
     request: Request,
     communication: ExpertPrediction | None,
+    near: Neighbourhood | None,
     *replies: tuple[list[Evaluated], dict[int, float]],
 ) -> Gathered:
     evaluated = [predictions for predictions, _ in replies]
-    moments = moments_of(covariance, X, index, n_outputs, evaluated, communication, request, ThreadEngine(1))
+    own = None
+    if near is not None:
+        own = evaluate_own(covariance, near, X, index, offsets, request, ThreadEngine(1))
+    moments = moments_of(
+        covariance, X, index, n_outputs, evaluated, communication, own, request, ThreadEngine(1)
+    )
     return Gathered(moments, {i: jitter for _, of_shard in replies for i, jitter in of_shard.items()})
 
 
@@ -266,7 +318,7 @@ def _factorise(shard: LocalExperts, experts: list[int]) -> None:
 
 
 def _rows_of(shard: LocalExperts, rows: slice, column: int) -> np.ndarray:
-    return (shard.X, shard.y)[column][rows]
+    return (shard.X, shard.y, shard.numbers)[column][rows]
 
 
 def _pair(X: np.ndarray, index: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -19,13 +19,20 @@ import numpy as np
 
 from gpexperts.engines.base import Engine
 from gpexperts.experts.moments import VARIANCE_FLOOR, ExpertMoments, ExpertPrediction, Request
+from gpexperts.experts.own import (
+    Neighbourhood,
+    OwnPrediction,
+    own_covariance,
+    own_predictions,
+    posterior_variance,
+)
 from gpexperts.experts.queries import QueriesOfExpert, QueriesOfPair, queries_by_expert, queries_by_pair
 from gpexperts.kernels.base import Covariance
 
 if TYPE_CHECKING:
     from gpexperts.experts.local import LocalExperts
 
-__all__ = ["Evaluated", "evaluate", "moments_of", "pair_covariance"]
+__all__ = ["Evaluated", "EvaluatedOwn", "evaluate", "evaluate_own", "moments_of", "pair_covariance"]
 
 
 class Evaluated(NamedTuple):
@@ -61,7 +68,7 @@ def evaluate(
     own = index - experts.first
     own = np.where((own >= 0) & (own < experts.n_experts), own, -1)
     groups = list(queries_by_expert(own))
-    in_pairs = request.covariance and index.shape[1] > 1
+    in_pairs = request.covariance and index.shape[1] + (request.n_neighbors > 0) > 1
 
     def predict(group: QueriesOfExpert) -> Evaluated:
         prediction = experts.predict(
@@ -84,6 +91,41 @@ def evaluate(
     return engine.map(predict, groups, costs)
 
 
+class EvaluatedOwn(NamedTuple):
+    """The own experts of a batch of queries."""
+
+    neighbourhood: Neighbourhood
+    prediction: OwnPrediction
+    offsets: np.ndarray
+    """(M + 1,) of the fixed experts, among whose rows the neighbours are."""
+
+    @property
+    def number(self) -> int:
+        """Its number in the index, M."""
+        return len(self.offsets) - 1
+
+
+def evaluate_own(
+    covariance: Covariance,
+    neighbourhood: Neighbourhood,
+    X: np.ndarray,
+    index: np.ndarray,
+    offsets: np.ndarray,
+    request: Request,
+    engine: Engine,
+) -> EvaluatedOwn:
+    """Evaluate the own experts of queries X (n, d), whose nearest rows are given."""
+    prediction = own_predictions(
+        covariance,
+        neighbourhood,
+        X,
+        engine,
+        weights=request.covariance and index.shape[1] > 0,
+        local_noise=request.local_noise,
+    )
+    return EvaluatedOwn(neighbourhood, prediction, offsets)
+
+
 def moments_of(
     covariance: Covariance,
     X: np.ndarray,
@@ -91,6 +133,7 @@ def moments_of(
     n_outputs: int,
     evaluated: Sequence[Sequence[Evaluated]],
     communication: ExpertPrediction | None,
+    own: EvaluatedOwn | None,
     request: Request,
     engine: Engine,
 ) -> ExpertMoments:
@@ -106,6 +149,8 @@ def moments_of(
         Of each shard.
     communication : ExpertPrediction or None
         Of GRBCM's communication expert, for every query.
+    own : EvaluatedOwn or None
+        The own experts, which become the first column.
     request : Request
     engine : Engine
     """
@@ -121,14 +166,14 @@ def moments_of(
             explained[at] = one.prediction.explained
         if local_noise is not None and one.prediction.local_noise is not None:
             local_noise[at] = one.prediction.local_noise
-    moments = ExpertMoments(
-        index, mean, _posterior_variance(prior[:, None], explained), prior, local_noise=local_noise
-    )
+    var = _posterior_variance(prior[:, None], explained)
+    moments = ExpertMoments(index, mean, var, prior, explained=explained, local_noise=local_noise)
+    if own is not None:
+        moments = _with_own(moments, own.prediction, own.number)
     if request.prune > 0:
         moments = moments.without_weak(request.prune)
     if request.covariance:
-        R = _covariances(covariance, moments.index, explained, predictions, engine)
-        moments = replace(moments, covariance=R)
+        moments = replace(moments, covariance=_covariances(covariance, moments, predictions, own, engine))
     if communication is None:
         return moments
     return replace(
@@ -138,24 +183,48 @@ def moments_of(
     )
 
 
+def _with_own(moments: ExpertMoments, own: OwnPrediction, number: int) -> ExpertMoments:
+    """Add the own expert as the first column."""
+    noise = moments.local_noise
+    assert moments.explained is not None
+    if noise is not None and own.local_noise is not None:
+        noise = np.concatenate([own.local_noise[:, None], noise], axis=1)
+    var = posterior_variance(own, moments.prior_var)
+    return replace(
+        moments,
+        index=np.concatenate([np.full((len(var), 1), number), moments.index], axis=1),
+        mean=np.concatenate([own.mean[:, None], moments.mean], axis=1),
+        var=np.concatenate([var[:, None], moments.var], axis=1),
+        explained=np.concatenate([own.explained[:, None], moments.explained], axis=1),
+        local_noise=noise,
+    )
+
+
 def _posterior_variance(prior: np.ndarray, explained: np.ndarray | None) -> np.ndarray:
-    """V = s² − r, bounded below by what rounding leaves of it."""
+    """Return s² − r, bounded below by what rounding leaves of it."""
     return np.maximum(prior - explained, VARIANCE_FLOOR * prior)
 
 
 def _covariances(
     covariance: Covariance,
-    index: np.ndarray,
-    explained: np.ndarray,
+    moments: ExpertMoments,
     evaluated: Sequence[Evaluated],
+    own: EvaluatedOwn | None,
     engine: Engine,
 ) -> np.ndarray:
-    """R (n, K, K) of the experts' means; its diagonal is r_i = q_iᵀ C_i q_i."""
+    """R (n, K, K) of the experts' means; its diagonal is r_i = q_iᵀ C_i q_i, for the own expert Var(μ)."""
+    index, explained = moments.index, moments.explained
+    assert explained is not None
     n, K = index.shape
     R = np.zeros((n, K, K))
     R[:, np.arange(K), np.arange(K)] = np.where(index >= 0, explained, 0.0)
     by_number = {one.expert: one for one in evaluated}
-    pairs = list(queries_by_pair(index))
+    fixed = index
+    if own is not None:
+        R[:, 0, 0] = np.where(index[:, 0] >= 0, own.prediction.variance_of_mean, 0.0)
+        fixed = np.where(index == own.number, -1, index)
+        _add_own_covariances(R, covariance, fixed, by_number, own, engine)
+    pairs = list(queries_by_pair(fixed))
 
     def covary(pair: QueriesOfPair) -> np.ndarray:
         i, j = by_number[pair.i], by_number[pair.j]
@@ -166,6 +235,34 @@ def _covariances(
         R[pair.query, pair.column_i, pair.column_j] = values
         R[pair.query, pair.column_j, pair.column_i] = values
     return R
+
+
+def _add_own_covariances(
+    R: np.ndarray,
+    covariance: Covariance,
+    fixed: np.ndarray,
+    by_number: dict[int, Evaluated],
+    own: EvaluatedOwn,
+    engine: Engine,
+) -> None:
+    """Add the covariances of the own expert, in column 0, with the selected experts."""
+    groups = list(queries_by_expert(fixed))
+    if not groups:
+        return
+    q_0 = own.prediction.weights
+    assert q_0 is not None
+
+    def covary(group: QueriesOfExpert) -> np.ndarray:
+        one, query = by_number[group.expert], group.query
+        X_0, position = (
+            own.neighbourhood.X[query],
+            own.neighbourhood.position[query] - own.offsets[group.expert],
+        )
+        return own_covariance(covariance, X_0, position, q_0[query], one.X, _weights(one, query))
+
+    costs = [float(q_0.shape[1] * len(by_number[g.expert].X)) * 20 * len(g.query) for g in groups]
+    for group, values in zip(groups, engine.map(covary, groups, costs), strict=True):
+        R[group.query, 0, group.column] = R[group.query, group.column, 0] = values
 
 
 def _weights(one: Evaluated, query: np.ndarray) -> np.ndarray:

@@ -22,12 +22,14 @@ import numpy as np
 
 from gpexperts.engines.base import Engine
 from gpexperts.engines.threads import blas_threads
-from gpexperts.experts.gather import evaluate, moments_of
+from gpexperts.experts.gather import evaluate, evaluate_own, moments_of
 from gpexperts.experts.moments import ExpertMoments, ExpertPrediction, Request
+from gpexperts.experts.own import Neighbourhood
 from gpexperts.experts.store import ExpertStore, Sample, Shared
 from gpexperts.kernels.base import Covariance
 from gpexperts.linalg.cholesky import InverseFactor, factorise
 from gpexperts.linalg.leave_one_out import LeaveOneOut
+from gpexperts.rows.neighbours import RowIndex
 
 __all__ = ["LocalExperts"]
 
@@ -64,6 +66,8 @@ class LocalExperts(ExpertStore):
     offsets : ndarray of shape (M + 1,)
         Expert i owns rows ``offsets[i]:offsets[i + 1]``.
     covariance : Covariance
+    numbers : ndarray of int, shape (n,), optional
+        Number of each row in the training data.
     shared : tuple of ndarray or None
         GRBCM's communication set (X_c, y_c).
     factor_budget : int
@@ -79,12 +83,14 @@ class LocalExperts(ExpertStore):
         offsets: np.ndarray,
         covariance: Covariance,
         *,
+        numbers: np.ndarray | None = None,
         shared: Shared | None = None,
         factor_budget: int,
         first: int = 0,
     ) -> None:
         self.X, self.y, self.offsets = X, y, offsets
         self.n_features, self.n_outputs = X.shape[1], y.shape[1]
+        self.numbers = np.arange(len(X)) if numbers is None else numbers
         self.first = first
         self.covariance = covariance
         self.shared = shared
@@ -94,19 +100,20 @@ class LocalExperts(ExpertStore):
     def _forget(self) -> None:
         self._kept: OrderedDict[int, Trained] = OrderedDict()
         self._kept_bytes = 0
+        self._index: RowIndex | None = None
         self._lock = threading.Lock()
         self.jitter: dict[int, float] = {}
 
     def __getstate__(self) -> dict[str, Any]:
         state = self.__dict__.copy()
-        for name in ("_kept", "_kept_bytes", "_lock"):
+        for name in ("_kept", "_kept_bytes", "_index", "_lock"):
             del state[name]
         return state
 
     def __sizeof__(self) -> int:
         """Bytes of the rows: the cost of moving these experts to another worker."""
         shared = 0 if self.shared is None else self.shared[0].nbytes + self.shared[1].nbytes
-        return int(self.X.nbytes + self.y.nbytes + shared)
+        return int(self.X.nbytes + self.y.nbytes + self.numbers.nbytes + shared)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         jitter = state.pop("jitter")
@@ -134,7 +141,7 @@ class LocalExperts(ExpertStore):
         return self.X[positions], self.y[positions]
 
     def row_batches(self, column: int, max_bytes: int) -> Iterator[np.ndarray]:
-        yield (self.X, self.y)[column]
+        yield (self.X, self.y, self.numbers)[column]
 
     def to_local(self, factor_budget: int) -> LocalExperts:
         return self
@@ -147,18 +154,41 @@ class LocalExperts(ExpertStore):
             self.y[kept],
             np.concatenate([[0], np.cumsum(kept)])[self.offsets],
             self.covariance,
+            numbers=self.numbers[kept],
             shared=self.shared,
             factor_budget=self.factor_budget,
             first=self.first,
         )
 
+    def nearest(self, X: np.ndarray, m: int, engine: Engine) -> tuple[np.ndarray, np.ndarray]:
+        """Return positions and squared distances (n, m) of the rows nearest to each query X (n, d)."""
+        with self._lock:
+            if self._index is None:
+                metric = self.covariance.metric(np.ones(self.n_features))
+                self._index = RowIndex(self.X, metric, self.numbers)
+            index = self._index
+        return index.nearest(X, m, engine)
+
+    def neighbourhood(self, X: np.ndarray, m: int, engine: Engine) -> Neighbourhood:
+        m = min(m, len(self.X))
+        positions, sq = self.nearest(X, min(m + 1, len(self.X)), engine)
+        rim = sq[:, m] if sq.shape[1] > m else np.full(len(X), np.inf)
+        positions = positions[:, :m]
+        return Neighbourhood(
+            self.X[positions], self.y[positions], sq[:, :m], rim, positions, self.numbers[positions]
+        )
+
     def gather(self, X: np.ndarray, index: np.ndarray, request: Request, engine: Engine) -> ExpertMoments:
         evaluated = evaluate(self, X, index, request, engine)
+        own = None
+        if request.n_neighbors:
+            near = self.neighbourhood(X, request.n_neighbors, engine)
+            own = evaluate_own(self.covariance, near, X, index, self.offsets, request, engine)
         communication = None
         if request.communication:
             (communication,) = engine.map(lambda i: self.predict(i, X), [self.n_experts])
         return moments_of(
-            self.covariance, X, index, self.n_outputs, [evaluated], communication, request, engine
+            self.covariance, X, index, self.n_outputs, [evaluated], communication, own, request, engine
         )
 
     def trained(self, i: int) -> Trained:

@@ -30,6 +30,8 @@ class Request:
     """False computes means only, which is cheaper; the variances are then those of the prior."""
     local_noise: bool = False
     """The local variance ratio from leave-one-out residuals."""
+    n_neighbors: int = 0
+    """Rows of the query's own expert, the first column of the moments; 0 for none."""
     prune: float = 0.0
     """Experts that explain less than this share of what the best expert of the query explains are dropped
     before R is computed."""
@@ -70,6 +72,8 @@ class ExpertMoments:
     local_noise: np.ndarray | None = None
     """(n, K, p) local variance ratio of each expert: the squared leave-one-out residuals of its rows near the
     query, divided by their predicted variance; 1 in padded columns. None unless requested."""
+    explained: np.ndarray | None = None
+    """(n, K) covariance of each expert's mean with the function, r_i; None stands for prior_var − var."""
 
     @property
     def selected(self) -> np.ndarray:
@@ -93,8 +97,22 @@ class ExpertMoments:
             index=self.index[:, :k],
             mean=self.mean[:, :k],
             var=self.var[:, :k],
+            explained=None if self.explained is None else self.explained[:, :k],
             covariance=None if R is None else R[:, :k, :k],
             local_noise=None if self.local_noise is None else self.local_noise[:, :k],
+        )
+
+    def fixed(self) -> ExpertMoments:
+        """Moments without the own expert, which is the first column."""
+        R = self.covariance
+        return replace(
+            self,
+            index=self.index[:, 1:],
+            mean=self.mean[:, 1:],
+            var=self.var[:, 1:],
+            explained=None if self.explained is None else self.explained[:, 1:],
+            covariance=None if R is None else R[:, 1:, 1:],
+            local_noise=None if self.local_noise is None else self.local_noise[:, 1:],
         )
 
     def without(self, dropped: np.ndarray) -> ExpertMoments:
@@ -106,6 +124,7 @@ class ExpertMoments:
             index=np.where(kept, self.index, -1),
             mean=np.where(kept[:, :, None], self.mean, 0.0),
             var=np.where(kept, self.var, self.prior_var[:, None]),
+            explained=None if self.explained is None else np.where(kept, self.explained, 0.0),
             covariance=None if R is None else np.where(kept[:, :, None] & kept[:, None, :], R, 0.0),
             local_noise=None
             if self.local_noise is None

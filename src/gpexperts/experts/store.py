@@ -10,6 +10,7 @@ import numpy as np
 
 from gpexperts.engines.base import Engine
 from gpexperts.experts.moments import ExpertMoments, Request
+from gpexperts.experts.own import Neighbourhood
 from gpexperts.kernels.base import Covariance
 
 __all__ = ["ExpertStore", "Sample", "Shared"]
@@ -87,6 +88,10 @@ class ExpertStore(ABC):
         """
 
     @abstractmethod
+    def neighbourhood(self, X: np.ndarray, m: int, engine: Engine) -> Neighbourhood:
+        """Return the m training rows nearest to each query X (n, d), in the metric of the kernel."""
+
+    @abstractmethod
     def gather(self, X: np.ndarray, index: np.ndarray, request: Request, engine: Engine) -> ExpertMoments:
         """Evaluate the selected experts.
 
@@ -104,7 +109,15 @@ class ExpertStore(ABC):
 
     @abstractmethod
     def row_batches(self, column: int, max_bytes: int) -> Iterator[np.ndarray]:
-        """Yield all inputs (column 0) or targets (column 1) in the order of experts, some at a time."""
+        """Yield a column of all rows in the order of experts, some at a time.
+
+        Parameters
+        ----------
+        column : int
+            0 for the inputs (n, d), 1 for the targets (n, p), 2 for the row numbers (n,).
+        max_bytes : int
+            Of rows that are fetched from a cluster at once.
+        """
 
     @abstractmethod
     def to_local(self, factor_budget: int) -> ExpertStore:

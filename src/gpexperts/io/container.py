@@ -44,19 +44,16 @@ _KINDS = {"b": "BOOL", "i": "I", "u": "U", "f": "F"}
 
 
 class Streamed(NamedTuple):
-    """An array of doubles that is not in memory, written in batches of rows."""
+    """An array that is not in memory, written in batches of rows."""
 
     shape: tuple[int, ...]
     batches: Callable[[], Iterable[np.ndarray]]
     """All rows, in order."""
-
-    @property
-    def dtype(self) -> np.dtype[np.float64]:
-        return np.dtype(np.float64)
+    dtype: np.dtype[Any] = np.dtype(np.float64)
 
     @property
     def nbytes(self) -> int:
-        return 8 * int(np.prod(self.shape))
+        return self.dtype.itemsize * int(np.prod(self.shape))
 
 
 def write(

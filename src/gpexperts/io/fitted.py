@@ -37,7 +37,7 @@ def check_kernel(kernel: Kernel) -> None:
 def model_tree(out: Encoder, model: FittedModel) -> dict[str, Any]:
     """Return the tree of a fitted model."""
     experts, trace = model.experts, model.trace
-    X, y = (_rows(experts, column) for column in (0, 1))
+    X, y, numbers = (_rows(experts, column) for column in (0, 1, 2))
     jitter = dict(experts.jitter)
     values = {
         "x_scale": [model.x_scale.shift, model.x_scale.scale],
@@ -46,6 +46,7 @@ def model_tree(out: Encoder, model: FittedModel) -> dict[str, Any]:
         "raw_inputs": isinstance(model.covariance, RawInputs),
         "X": X,
         "y": y,
+        "numbers": numbers,
         "offsets": experts.offsets.astype(np.int64),
         "shared": None if experts.shared is None else list(experts.shared),
         "jitter": [np.array(list(jitter), dtype=np.int64), np.array(list(jitter.values()), dtype=float)],
@@ -62,9 +63,11 @@ def model_tree(out: Encoder, model: FittedModel) -> dict[str, Any]:
 
 def _rows(experts: ExpertStore, column: int) -> np.ndarray | Streamed:
     if isinstance(experts, LocalExperts):
-        return (experts.X, experts.y)[column]
-    shape = int(experts.offsets[-1]), (experts.n_features, experts.n_outputs)[column]
-    return Streamed(shape, lambda: experts.row_batches(column, _BATCH))
+        return (experts.X, experts.y, experts.numbers.astype(np.int64))[column]
+    n = int(experts.offsets[-1])
+    shape = ((n, experts.n_features), (n, experts.n_outputs), (n,))[column]
+    dtype = np.dtype(np.int64 if column == 2 else np.float64)
+    return Streamed(shape, lambda: experts.row_batches(column, _BATCH), dtype)
 
 
 def restored_model(read: Decoder, tree: dict[str, Any], settings: Settings) -> FittedModel:
@@ -83,11 +86,13 @@ def restored_model(read: Decoder, tree: dict[str, Any], settings: Settings) -> F
     )
     require(bool((x_scale.scale > 0).all() and (y_scale.scale > 0).all()), "a scale is not positive")
     shared, held_out = (_pair(read, tree[name], d, p) for name in ("shared", "held_out"))
+    total = n + sum(len(pair[0]) for pair in (shared, held_out) if pair is not None)
     experts = LocalExperts(
         X,
         y,
         offsets,
         _covariance(read, tree, x_scale, X),
+        numbers=_numbers(read, tree["numbers"], n, total),
         shared=shared,
         factor_budget=settings.factor_budget,
     )
@@ -98,7 +103,6 @@ def restored_model(read: Decoder, tree: dict[str, Any], settings: Settings) -> F
     experts.jitter = dict(zip(which.tolist(), jitter.tolist(), strict=True))
     labels, one_output, calibrate = tree["labels"], tree["one_output"], tree["calibrate"]
     if labels is not None:
-        total = n + sum(len(pair[0]) for pair in (shared, held_out) if pair is not None)
         labels = read.array(labels, (total,), np.int64)
         require(bool(((labels >= HELD_OUT) & (labels < M)).all()), "a label is not that of an expert")
     require(one_output is False or (one_output is True and p == 1), "one_output is wrong")
@@ -118,6 +122,14 @@ def restored_model(read: Decoder, tree: dict[str, Any], settings: Settings) -> F
         calibrate=calibrate,
         held_out=held_out,
     )
+
+
+def _numbers(read: Decoder, tree: Any, n: int, total: int) -> np.ndarray:
+    """Restore the number of each of n rows among all training rows."""
+    numbers = read.array(tree, (n,), np.int64)
+    require(bool(((numbers >= 0) & (numbers < total)).all()), "a row number is not that of a training row")
+    require(bool((np.bincount(numbers, minlength=total) <= 1).all()), "two rows have the same number")
+    return numbers
 
 
 def _pair(read: Decoder, trees: Any, d: int, p: int) -> tuple[np.ndarray, np.ndarray] | None:

@@ -31,7 +31,7 @@ from gpexperts.prepare import check_served, evaluation_engine
 from gpexperts.schema import Column, TableSchema
 from gpexperts.settings import Settings
 from gpexperts.tuning import Tuning
-from gpexperts.validation import is_number
+from gpexperts.validation import is_auto, is_number
 
 __all__ = ["load_model", "save_model"]
 
@@ -161,23 +161,42 @@ def _are_strings(values: Any) -> bool:
 
 
 def _learned(read: Decoder, tree: dict[str, Any], model: FittedModel, settings: Settings) -> Learned:
-    M, held_out = model.experts.n_experts, model.held_out
     tuning = Tuning(**read.named(tree["tuning"]))
-    given = settings.n_selected(M)
-    require(is_int(tuning.n_selected, 1, M), f"K = {tuning.n_selected!r:.40} of {M} experts")
-    require(given is None or given == tuning.n_selected, f"K = {tuning.n_selected} is not n_selected")
+    _check_experts(tuning, model, settings)
     require(is_number(tuning.prune) and 0.0 <= tuning.prune <= 1.0, "prune is not a share")
     require(tuning.disagreement is None or is_number(tuning.disagreement), "disagreement is not a number")
     NPAE(0.0, tuning.disagreement, tuning.scale, tuning.local_noise).check_parameters()
     if isinstance(aggregator := tuning.applied(settings.aggregator), NPAE):
         aggregator.check_parameters()
-    calibration = None
-    if held_out is not None:
-        scores = read.array(tree["calibration"], held_out[1].shape)
-        require(bool((scores >= 0).all() and (np.diff(scores, axis=0) >= 0).all()), "scores do not ascend")
-        calibration = Calibration(scores)
+    calibration = _calibration(read, tree["calibration"], model)
     selector = restored_selector(read, tree["selector"], model, settings)
     return Learned(selector, tuning, restored_choices(read, tree["choices"]), calibration)
+
+
+def _check_experts(tuning: Tuning, model: FittedModel, settings: Settings) -> None:
+    """Check the number of selected experts, K, and the rows of the own expert, m."""
+    M, n = model.experts.n_experts, int(model.experts.offsets[-1])
+    K, m, rule = tuning.n_selected, tuning.n_neighbors, settings.aggregator
+    require(is_int(K, 0, M), f"K = {K!r:.40} of {M} experts")
+    require(is_int(m, 0, n), f"m = {m!r:.40} of {n} rows")
+    given = settings.n_selected(M)
+    require(given is None or given == K, f"K = {K} is not n_selected")
+    given = settings["n_neighbors"]
+    require(is_auto(given) or min(int(given), n) == m, f"m = {m} is not n_neighbors")
+    require(K + m > 0, "there is no expert to predict with")
+    require(not rule.needs_communication or (K > 0 and m == 0), "this rule needs its fixed experts alone")
+    require(rule.needs_covariance or K == 0 or m == 0, "this rule cannot combine an own expert with others")
+
+
+def _calibration(read: Decoder, tree: Any, model: FittedModel) -> Calibration | None:
+    """Restore the scores of held-out rows, which only `calibrate` makes necessary."""
+    if tree is None and model.held_out is None:
+        return None
+    rows = None if model.held_out is None else len(model.held_out[1])
+    scores = read.array(tree, (rows, model.n_outputs))
+    ascending = len(scores) > 0 and bool((scores >= 0).all() and (np.diff(scores, axis=0) >= 0).all())
+    require(ascending, "scores do not ascend")
+    return Calibration(scores)
 
 
 def _factor_trees(out: Encoder, model: FittedModel, settings: Settings) -> list[Any]:

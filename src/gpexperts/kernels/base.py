@@ -88,6 +88,24 @@ class Covariance(ABC):
         diagonal += self.noise_variance + self._tiny_diagonal * float(diagonal.mean())
         return gram
 
+    @property
+    def scale(self) -> float:
+        """What `fill_grams` divides by: the signal variance where it is one number, else 1."""
+        return 1.0
+
+    def fill_grams(self, A: np.ndarray, points: np.ndarray) -> None:
+        """Put k(points, points) / `scale` into the upper triangles of the leading blocks of A.
+
+        Parameters
+        ----------
+        A : ndarray of shape (B, ≥ n, ≥ n)
+        points : ndarray of shape (B, n, d)
+            B small sets of points; the last point of each is its centre.
+        """
+        n = points.shape[1]
+        for matrix, some in zip(A, points, strict=True):
+            matrix[:n, :n] = self.gram(some)
+
     @abstractmethod
     def __call__(self, X: np.ndarray, Z: np.ndarray) -> np.ndarray:
         """Signal covariance k(X, Z), shape (len(X), len(Z)), C-contiguous and free to overwrite."""

@@ -42,6 +42,13 @@ class RawInputs(Covariance):
     def gram_with_gradient(self, X: np.ndarray) -> tuple[np.ndarray, SignalGradient]:
         return self._raw.gram_with_gradient(self.x_scale.restore(X))
 
+    @property
+    def scale(self) -> float:
+        return self._raw.scale
+
+    def fill_grams(self, A: np.ndarray, points: np.ndarray) -> None:
+        self._raw.fill_grams(A, self.x_scale.restore(points))
+
     def prior_variance(self, X: np.ndarray) -> np.ndarray:
         return self._raw.prior_variance(self.x_scale.restore(X))
 

@@ -9,24 +9,26 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
-from sklearn.gaussian_process.kernels import ConstantKernel, Kernel, Product, RationalQuadratic
+from sklearn.gaussian_process.kernels import (
+    ConstantKernel,
+    Kernel,
+    Product,
+    RationalQuadratic,
+    WhiteKernel,
+)
 
 from gpexperts.kernels.base import Covariance, SignalGradient
+from gpexperts.kernels.distances import CACHED, SMALL, Pairs, portions, refine, squared_distances
 from gpexperts.kernels.profiles import profile_of, slope_in_alpha
 from gpexperts.scaling import scaled_offsets
 
 __all__ = ["StationaryCovariance", "is_stationary"]
 
-_CACHED = 65_536
-"""Entries of a matrix that are computed together, so that they stay in the cache."""
 _BAND, _WHOLE = 128, 512
 """Rows per band of a symmetric matrix, and the largest matrix that is not cut into bands: with many small
 bands, threads wait for each other longer than the bands take."""
-_SMALL = 1e-6
-"""Squared distances below this share of the squared norms have lost six digits or more to cancellation."""
-
-_Pairs = tuple[np.ndarray, np.ndarray]
-"""Rows and columns of some entries of a matrix."""
+_STRIPE = 64
+"""Rows of small matrices whose upper triangles are computed together."""
 
 
 class StationaryCovariance(Covariance):
@@ -66,14 +68,77 @@ class StationaryCovariance(Covariance):
         X, Z = scaled_offsets(X, centre, scale), scaled_offsets(Z, centre, scale)
         K = np.empty((len(X), len(Z)))
         # A few rows at a time stay in the cache: half the time for 500 rows.
-        step = max(1, _CACHED // max(1, len(Z)))
+        step = max(1, CACHED // max(1, len(Z)))
         for start in range(0, len(X), step):
             rows = slice(start, start + step)
-            sq = _squared_distances(X[rows], Z, self._profile.far)
+            sq = squared_distances(X[rows], Z, self._profile.far)
             if self._profile.has_cusp:
-                _refine(sq, X[rows], Z)
+                refine(sq, X[rows], Z)
             K[rows] = self._profile.correlation(sq, self._alpha)
         return self._scaled(K)
+
+    @property
+    def scale(self) -> float:
+        return self.signal_variance
+
+    def fill_grams(self, A: np.ndarray, points: np.ndarray) -> None:
+        n = points.shape[1]
+        # Relative to the centre: differences of near points keep their digits.
+        Z = (points - points[:, -1:]) / self._shape.length_scale
+        small = SMALL * 2.0 * np.einsum("bnd,bnd->bn", Z, Z).max(axis=1)[:, None, None]
+        for start in range(0, n, _STRIPE):
+            stop = min(start + _STRIPE, n)
+            sq = squared_distances(Z[:, start:stop], Z[:, start:], self._profile.far)
+            np.einsum("bii->bi", sq[:, :, : stop - start])[...] = 0.0
+            if self._profile.has_cusp:
+                b, i, j = np.nonzero((sq <= small) & (sq > 0.0))
+                sq[b, i, j] = ((Z[b, start + i] - Z[b, start + j]) ** 2).sum(axis=1)
+            A[:, start:stop, start:n] = self._profile.correlation(sq, self._alpha)
+
+    def correlations_with_slopes(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return f and W (B, n, n) of small sets of points (B, n, d), and the scaled points z.
+
+        The derivative of f with respect to log ℓ_k is W ∘ (z_k − z'_k)². The last point is the centre.
+        """
+        Z = (points - points[:, -1:]) / self._shape.length_scale
+        sq = squared_distances(Z, Z, self._profile.far)
+        if self._profile.has_cusp:
+            b, i, j = np.nonzero(sq <= SMALL * np.einsum("bnd,bnd->bn", Z, Z).max(axis=1)[:, None, None])
+            sq[b, i, j] = ((Z[b, i] - Z[b, j]) ** 2).sum(axis=1)
+        np.einsum("bii->bi", sq)[...] = 0.0
+        f, W = self._profile.with_slope(sq, self._alpha)
+        return f, W, Z
+
+    def in_order_of_theta(self, by_signal: float, by_scale: np.ndarray, by_noise: float) -> np.ndarray:
+        """Put derivatives in the order of `kernel.theta`, without those of fixed hyperparameters.
+
+        Parameters
+        ----------
+        by_signal : float
+            With respect to log s².
+        by_scale : ndarray of shape (d,)
+            With respect to the log of each length scale; summed if there is one for all inputs.
+        by_noise : float
+            With respect to the noise variance.
+        """
+        pieces = [np.empty(0)]
+        for term in self._terms:
+            for part in [term] if isinstance(term, WhiteKernel) else self._factors:
+                if part.n_dims == 0:
+                    continue
+                if isinstance(part, WhiteKernel):
+                    pieces.append(np.array([part.noise_level * by_noise]))
+                elif isinstance(part, ConstantKernel):
+                    pieces.append(np.array([by_signal]))
+                else:
+                    single = np.size(part.length_scale) == 1
+                    pieces.append(by_scale.sum(keepdims=True) if single else by_scale)
+        return np.concatenate(pieces)
+
+    @property
+    def has_shape_parameter(self) -> bool:
+        """Whether the kernel has a trainable parameter besides variances and length scales."""
+        return isinstance(self._shape, RationalQuadratic) and not self._shape.hyperparameter_alpha.fixed
 
     def gram(self, X: np.ndarray) -> np.ndarray:
         if len(X) <= _WHOLE:
@@ -130,11 +195,11 @@ class StationaryCovariance(Covariance):
         """X (m, d) around its mean, in length scales."""
         return scaled_offsets(X, X.mean(axis=0), self._shape.length_scale)
 
-    def _squared_band(self, Z: np.ndarray, rows: slice) -> tuple[np.ndarray, _Pairs | None]:
+    def _squared_band(self, Z: np.ndarray, rows: slice) -> tuple[np.ndarray, Pairs | None]:
         """ρ² between some rows of Z and all rows up to the last of them, and the refined entries."""
-        sq = _squared_distances(Z[rows], Z[: rows.stop], self._profile.far)
+        sq = squared_distances(Z[rows], Z[: rows.stop], self._profile.far)
         np.fill_diagonal(sq[:, rows], 0.0)
-        return sq, _refine(sq, Z[rows], Z[: rows.stop]) if self._profile.has_cusp else None
+        return sq, refine(sq, Z[rows], Z[: rows.stop]) if self._profile.has_cusp else None
 
 
 class _Band(NamedTuple):
@@ -148,7 +213,7 @@ class _Band(NamedTuple):
     """Correlations, (len(rows), rows.stop)."""
     W: np.ndarray
     """Their slopes, of the same shape."""
-    near: _Pairs | None
+    near: Pairs | None
     """Rows and columns of this band whose distances were refined."""
 
     def half_sum(self, S: np.ndarray, slopes: np.ndarray) -> float:
@@ -164,7 +229,7 @@ class _Band(NamedTuple):
         left, right, square = Z[self.rows], Z[: self.rows.start], G[:, self.rows]
         total = np.zeros(Z.shape[1])
         if self.near is not None:
-            for i, j in _portions(*self.near, Z.shape[1]):
+            for i, j in portions(*self.near, Z.shape[1]):
                 once = np.where(j < self.rows.start, 1.0, 0.5)  # the square holds each pair twice
                 total += (once * G[i, j]) @ (left[i] - Z[j]) ** 2
                 G[i, j] = 0.0
@@ -176,43 +241,6 @@ class _Band(NamedTuple):
             total += beside.sum(axis=1) @ left**2 + beside.sum(axis=0) @ right**2
             total -= 2.0 * np.einsum("ik,ik->k", left, beside @ right)
         return total
-
-
-def _squared_distances(X: np.ndarray, Z: np.ndarray, far: float) -> np.ndarray:
-    """|x − z|² for all pairs, (len(X), len(Z)), as one matrix product; never negative, and at most `far`."""
-    # (−2x, |x|², 1) · (z, 1, |z|²): two passes over the result fewer than adding the norms afterwards.
-    d = X.shape[1]
-    left, right = np.ones((len(X), d + 2)), np.ones((len(Z), d + 2))
-    np.multiply(X, -2.0, out=left[:, :d])
-    left[:, d] = np.einsum("ij,ij->i", X, X)
-    right[:, :d] = Z
-    right[:, d + 1] = np.einsum("ij,ij->i", Z, Z)
-    sq = left @ right.T
-    return np.clip(sq, 0.0, far, out=sq)
-
-
-def _refine(sq: np.ndarray, X: np.ndarray, Z: np.ndarray) -> _Pairs:
-    """Compute small squared distances again from differences, which lose no digits; in place.
-
-    Returns
-    -------
-    rows, columns : ndarray of int
-        The entries that were refined.
-    """
-    # The largest |z|² bounds all of them: a few more entries are refined, but no matrix of norms is needed.
-    size = np.einsum("ij,ij->i", X, X) + np.einsum("ij,ij->i", Z, Z).max(initial=0.0)
-    rows, columns = np.divmod(np.flatnonzero(sq <= _SMALL * size[:, None]), max(1, len(Z)))
-    for i, j in _portions(rows, columns, X.shape[1]):
-        sq[i, j] = ((X[i] - Z[j]) ** 2).sum(axis=1)
-    return rows, columns
-
-
-def _portions(rows: np.ndarray, columns: np.ndarray, d: int) -> Iterator[_Pairs]:
-    """Cut a list of pairs so that their differences in d inputs stay in the cache."""
-    step = max(1, _CACHED // d)
-    return (
-        (rows[start : start + step], columns[start : start + step]) for start in range(0, len(rows), step)
-    )
 
 
 def _bands(m: int) -> Iterator[slice]:

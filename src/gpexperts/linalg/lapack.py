@@ -26,18 +26,18 @@ __all__ = [
     "solve_triangular_in_place",
 ]
 
-_char, _int, _double = (
+CHAR, INT, DOUBLE = (
     ctypes.c_char_p,
     ctypes.POINTER(ctypes.c_int),
     ctypes.POINTER(ctypes.c_double),
 )
-_matrix = ctypes.c_void_p
+MATRIX = ctypes.c_void_p
 
 _LEAF = 64
 """Triangles up to this size are inverted by LAPACK directly."""
 
 
-def _routine(module: ModuleType, name: str, *argtypes: Any) -> Callable[..., None]:
+def routine(module: ModuleType, name: str, *argtypes: Any) -> Callable[..., None]:
     """Return a LAPACK or BLAS routine as a function that releases the interpreter lock."""
     capsule = module.__pyx_capi__[name]
     get_name = ctypes.pythonapi.PyCapsule_GetName
@@ -45,7 +45,7 @@ def _routine(module: ModuleType, name: str, *argtypes: Any) -> Callable[..., Non
     get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
     get_pointer.restype, get_pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
     signature = get_name(capsule)
-    if signature is None or signature.count(b"int *") != argtypes.count(_int):
+    if signature is None or signature.count(b"int *") != argtypes.count(INT):
         # A SciPy built with 64-bit LAPACK integers: calling it with 32-bit ones would corrupt memory.
         raise ImportError(
             f"scipy.linalg's {name} has the unexpected signature {signature!r}; "
@@ -54,12 +54,12 @@ def _routine(module: ModuleType, name: str, *argtypes: Any) -> Callable[..., Non
     return ctypes.CFUNCTYPE(None, *argtypes)(get_pointer(capsule, signature))
 
 
-_dpotrf = _routine(cython_lapack, "dpotrf", _char, _int, _matrix, _int, _int)
-_dtrtri = _routine(cython_lapack, "dtrtri", _char, _char, _int, _matrix, _int, _int)
-_dlauum = _routine(cython_lapack, "dlauum", _char, _int, _matrix, _int, _int)
-_triangular = (_char, _char, _char, _char, _int, _int, _double, _matrix, _int, _matrix, _int)
-_dtrsm = _routine(cython_blas, "dtrsm", *_triangular)
-_dtrmm = _routine(cython_blas, "dtrmm", *_triangular)
+dpotrf = routine(cython_lapack, "dpotrf", CHAR, INT, MATRIX, INT, INT)
+_dtrtri = routine(cython_lapack, "dtrtri", CHAR, CHAR, INT, MATRIX, INT, INT)
+_dlauum = routine(cython_lapack, "dlauum", CHAR, INT, MATRIX, INT, INT)
+_triangular = (CHAR, CHAR, CHAR, CHAR, INT, INT, DOUBLE, MATRIX, INT, MATRIX, INT)
+dtrsm = routine(cython_blas, "dtrsm", *_triangular)
+_dtrmm = routine(cython_blas, "dtrmm", *_triangular)
 
 
 def _by_reference(value: int) -> Any:
@@ -83,7 +83,7 @@ def cholesky_in_place(a: np.ndarray) -> int:
     """
     _check(a)
     n, info = len(a), ctypes.c_int()
-    _dpotrf(b"L", _by_reference(n), a.ctypes.data, _by_reference(max(1, n)), ctypes.byref(info))
+    dpotrf(b"L", _by_reference(n), a.ctypes.data, _by_reference(max(1, n)), ctypes.byref(info))
     return info.value
 
 
@@ -130,7 +130,7 @@ def inverse_from_cholesky_in_place(factor: np.ndarray) -> None:
 
 def solve_triangular_in_place(factor: np.ndarray, b: np.ndarray, *, transposed: bool = False) -> None:
     """Overwrite `b` (n, k) with L⁻¹ b, or with L⁻ᵀ b if `transposed`; L is `factor`'s lower triangle."""
-    _triangular_in_place(_dtrsm, factor, b, transposed)
+    _triangular_in_place(dtrsm, factor, b, transposed)
 
 
 def multiply_triangular_in_place(factor: np.ndarray, b: np.ndarray, *, transposed: bool = False) -> None:

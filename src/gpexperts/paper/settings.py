@@ -54,6 +54,7 @@ def paper_model(
         training=training,
         selection=paper_selection(selection) if isinstance(selection, str) else selection,
         n_selected=n_selected,
+        n_neighbors=0,
         aggregation=paper_aggregation(aggregation),
         standardize=True,
         calibrate=None,

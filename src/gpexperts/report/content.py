@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpexperts import inspection
+from gpexperts.explanation import OwnExplanation
 from gpexperts.metrics import score
 
 __all__ = ["Observed", "page_data"]
@@ -18,6 +19,8 @@ _MAX_POINTS = 1500
 _MAX_ROWS = 20_000
 """Rows for the errors by expert and for the number of queries per expert."""
 _MAX_BARS = 20
+_MAX_NEIGHBOURS = 10
+"""Rows of an own expert that the page shows."""
 _BINS = 8
 _LEVEL = 0.95
 
@@ -87,6 +90,7 @@ def _experts(model: Any, index: np.ndarray) -> dict[str, Any]:
         "count": inspection.selection_counts(index, model.n_experts_).tolist(),
         "n_queries": len(index),
         "n_selected": int(index.shape[1]),
+        "n_neighbors": model.predictor_.tuning.n_neighbors,
     }
 
 
@@ -125,6 +129,7 @@ def _queries(model: Any, X: np.ndarray, y: np.ndarray | None) -> list[dict[str, 
             "prior_weight": float(explained.prior_weight[q]),
             "prior_mean": float(explained.prior_mean),
             "communication": None,
+            "own": None if explained.own is None else _own(explained.own, q),
         }
         if explained.communication_mean is not None and explained.communication_weight is not None:
             query["communication"] = {
@@ -133,6 +138,26 @@ def _queries(model: Any, X: np.ndarray, y: np.ndarray | None) -> list[dict[str, 
             }
         queries.append(query)
     return queries
+
+
+def _own(own: OwnExplanation, q: int) -> dict[str, Any]:
+    """The own expert of query q, and its rows with the largest weights."""
+    rows = [
+        {
+            "row": int(own.rows[q, j]),
+            "inputs": own.inputs[q, j].tolist(),
+            "target": float(own.targets[q, j]),
+            "weight": float(own.row_weight[q, j]),
+        }
+        for j in own.largest(_MAX_NEIGHBOURS)[q]
+    ]
+    return {
+        "mean": float(own.mean[q]),
+        "std": float(own.std[q]),
+        "weight": float(own.weight[q]),
+        "n_rows": int(own.rows.shape[1]),
+        "rows": rows,
+    }
 
 
 def _observed(model: Any, observed: Observed, counted: np.ndarray, index: np.ndarray) -> dict[str, Any]:
@@ -153,7 +178,7 @@ def _observed(model: Any, observed: Observed, counted: np.ndarray, index: np.nda
             "std": std[points].tolist(),
         },
         "by_input": [_by_input(x, error, inside) for x in observed.X.T],
-        "by_expert": _by_expert(index[:, 0], error[counted], inside[counted]),
+        "by_expert": _by_expert(index[:, :1], error[counted], inside[counted]),
     }
 
 
@@ -170,7 +195,16 @@ def _by_input(x: np.ndarray, error: np.ndarray, inside: np.ndarray) -> list[dict
 
 
 def _by_expert(first: np.ndarray, error: np.ndarray, inside: np.ndarray) -> list[dict[str, float]]:
-    """Errors of the rows whose first selected expert is i; the largest sums of squares only."""
+    """Errors of the rows whose first selected expert is i; the largest sums of squares only.
+
+    Parameters
+    ----------
+    first : ndarray of shape (n, 1) or, where no experts are selected, (n, 0)
+    error, inside : ndarray of shape (n,)
+    """
+    if first.shape[1] == 0:
+        return []
+    first = first[:, 0]
     bars = [
         {"expert": int(i), **_bin(first, error, inside, first == i)} for i in np.unique(first[first >= 0])
     ]

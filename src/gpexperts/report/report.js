@@ -111,19 +111,39 @@
     const rows = q.experts.map((e, k) => ({
       name: `expert ${e}`, mean: q.expert_mean[k], std: q.expert_std[k], weight: q.weight[k], kind: "expert",
     }));
+    if (q.own) rows.unshift({ name: "nearest rows", mean: q.own.mean, std: q.own.std, weight: q.own.weight, kind: "expert" });
     if (q.communication) rows.push({ name: "communication expert", ...q.communication, kind: "communication" });
     rows.push({ name: "prior mean", mean: q.prior_mean, weight: q.prior_weight, kind: "prior" });
     return rows;
   };
+  const weightBar = (weight, most) => {
+    const bar = element("td", { class: "bar" });
+    const span = element("span", weight < 0 ? { class: "negative" } : {});
+    span.style.width = `${(100 * Math.abs(weight)) / most}%`;
+    bar.append(span);
+    return bar;
+  };
+  const showNeighbours = ({ n_rows, rows }) => {
+    const most = Math.max(...rows.map((r) => Math.abs(r.weight))) || 1;
+    byId("neighbours-sentence").textContent =
+      `This prediction uses the ${n_rows.toLocaleString("en")} training rows nearest to the query. ` +
+      `These ${rows.length} have the largest weights: if the ${data.target} of a row were larger by 1, the prediction would be larger by its weight.`;
+    byId("neighbours").tBodies[0].replaceChildren(...rows.map((r) => {
+      const tr = element("tr");
+      tr.append(
+        cell("td", (r.row + 1).toLocaleString("en"), r.row), cell("td", format(r.target), r.target), cell("td", format(r.weight, 3), r.weight),
+        weightBar(r.weight, most), ...r.inputs.map((v) => cell("td", format(v), v)),
+      );
+      return tr;
+    }));
+  };
   const explain = (q) => {
     const rows = contributions(q), body = byId("contributions").tBodies[0], foot = byId("contributions").tFoot;
     const most = Math.max(...rows.map((r) => Math.abs(r.weight))) || 1;
+    if (q.own) showNeighbours(q.own);
     body.replaceChildren(...rows.map((r) => {
       const tr = element("tr", { class: r.kind });
-      const bar = element("td", { class: "bar" });
-      const span = element("span", r.weight < 0 ? { class: "negative" } : {});
-      span.style.width = `${(100 * Math.abs(r.weight)) / most}%`;
-      bar.append(span);
+      const bar = weightBar(r.weight, most);
       tr.append(
         cell("td", r.name), cell("td", format(r.mean), r.mean), cell("td", r.std === undefined ? "" : format(r.std, 3), r.std),
         cell("td", format(r.weight, 3), r.weight), bar, cell("td", format(r.weight * r.mean), r.weight * r.mean),
@@ -262,7 +282,7 @@
     })), "");
     input.addEventListener("change", show);
     show();
-    bars("by-expert", by_expert.map((bin) => ({ label: `expert ${bin.expert} (${bin.n})`, value: bin.rmse, text: text(bin) })), "");
+    if (by_expert.length) bars("by-expert", by_expert.map((bin) => ({ label: `expert ${bin.expert} (${bin.n})`, value: bin.rmse, text: text(bin) })), "");
   };
 
   // ------------------------------------------------------------------------------ the model

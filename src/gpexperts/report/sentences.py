@@ -26,15 +26,18 @@ def _model(data: dict[str, Any]) -> str:
     training, experts = data["training"], data["experts"]
     source = f" of {training['source']}" if training["source"] else ""
     begin = f"The model predicts {data['target']}. It was fitted to {training['rows']:,} rows{source}"
-    M, K = len(experts["size"]), experts["n_selected"]
-    if M == 1:
+    M, K, m = len(experts["size"]), experts["n_selected"], experts["n_neighbors"]
+    if K == 0:
+        return f"{begin}. A prediction uses the {m:,} training rows nearest to the query."
+    if M == 1 and m == 0:
         return f"{begin} with a single expert, which is the exact Gaussian process."
     low, high = min(experts["size"]), max(experts["size"])
     sizes = f"{low:,} rows each" if low == high else f"{low:,} to {high:,} rows each"
+    own = f", and an expert of the {m:,} training rows nearest to the query" if m else ""
     selected = f"all {K:,}" if K == M else f"{K:,}"
     if sum(experts["count"]) < K * experts["n_queries"]:
         selected = f"at most {K:,}"
-    return f"{begin} by {M:,} experts of {sizes}. A prediction uses {selected} of them."
+    return f"{begin} by {M:,} experts of {sizes}. A prediction uses {selected} of them{own}."
 
 
 def _accuracy(target: str, observed: dict[str, Any]) -> str:

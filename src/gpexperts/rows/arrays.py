@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gpexperts.rows.base import Route, Rows, RowSource, Units
-from gpexperts.rows.nearest import nearest_rows
+from gpexperts.rows.neighbours import RowIndex
 from gpexperts.scaling import ColumnSummary
 
 __all__ = ["ArrayRows"]
@@ -48,7 +48,7 @@ class ArrayRows(RowSource):
         return self
 
     def nearest(self, points: np.ndarray, metric: np.ndarray, m: int) -> np.ndarray:
-        return nearest_rows(self.X, np.arange(self.n), points, metric, m).number
+        return RowIndex(self.X, metric).nearest(points, m)[0]
 
     def shard_sizes(self, route: Route, n_shards: int) -> np.ndarray:
         shard = route(self.X, np.arange(self.n))

@@ -11,7 +11,7 @@ import numpy as np
 from gpexperts.engines.dask import DaskEngine
 from gpexperts.rows.base import Route, Rows, RowSource, Units
 from gpexperts.rows.collections import checked_rows, paired_partitions
-from gpexperts.rows.nearest import Nearest, merged, nearest_rows
+from gpexperts.rows.neighbours import Nearest, RowIndex, merged
 from gpexperts.scaling import ColumnSummary, Standardizer
 
 __all__ = ["DaskRows"]
@@ -212,7 +212,11 @@ def _wanted(points: np.ndarray, metric: np.ndarray, m: int, units: tuple[Units, 
 def _nearest(block: Block, start: int, wanted: Wanted) -> Nearest:
     points, metric, m, units = wanted
     X, _ = _in_units(block, units)
-    return nearest_rows(X, start + np.arange(len(X)), points, metric, m)
+    m = min(m, len(X))
+    if m == 0:
+        return Nearest(np.empty((len(points), 0)), np.empty((len(points), 0), dtype=np.int64))
+    positions, squared_distance = RowIndex(X, metric).nearest(points, m)
+    return Nearest(squared_distance, start + positions)
 
 
 def _routed(block: Block, start: int, units: tuple[Units, ...], route: Route) -> tuple[Rows, np.ndarray]:

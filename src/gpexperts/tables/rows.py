@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpexperts.exceptions import TableError
+from gpexperts.explanation import OwnExplanation
 from gpexperts.schema import Column
 from gpexperts.tables.arrow import pa
 from gpexperts.tables.encoding import (
@@ -32,7 +33,9 @@ __all__ = [
 ]
 
 BATCH_ROWS = 65_536
-_OUTPUTS = ("mean", "std", "lower", "upper", "experts", "weights")
+_OUTPUTS = ("mean", "std", "lower", "upper", "experts", "weights", "own_weight", "rows", "row_weights")
+_MAX_NEIGHBOURS = 10
+"""Rows of the own expert that an explanation lists."""
 
 
 class Rows(NamedTuple):
@@ -176,9 +179,24 @@ def _predicted(model: Any, X: pa.Table, width: float, explain: bool) -> dict[str
         ends = np.concatenate([[0], np.cumsum(selected.sum(axis=1))]).astype(np.int32)
         more["experts"] = pa.ListArray.from_arrays(ends, explanation.experts[selected].astype(np.int64))
         more["weights"] = pa.ListArray.from_arrays(ends, explanation.weight[selected])
+        if explanation.own is not None:
+            more |= _own(explanation.own)
     else:
         mean, std = model.predict(X, return_std=True)
     return {"mean": mean, "std": std, "lower": mean - width * std, "upper": mean + width * std, **more}
+
+
+def _own(own: OwnExplanation) -> dict[str, Any]:
+    """The weight of the own expert, and its rows with the largest weights; rows are numbered from 1."""
+    columns = own.largest(_MAX_NEIGHBOURS)
+    ends = (columns.shape[1] * np.arange(len(columns) + 1)).astype(np.int32)
+    rows = 1 + np.take_along_axis(own.rows, columns, axis=1).astype(np.int64)
+    weights = np.take_along_axis(own.row_weight, columns, axis=1)
+    return {
+        "own_weight": own.weight,
+        "rows": pa.ListArray.from_arrays(ends, rows.ravel()),
+        "row_weights": pa.ListArray.from_arrays(ends, weights.ravel()),
+    }
 
 
 def _input_names(columns: Sequence[Column]) -> list[str]:

@@ -12,6 +12,7 @@ import numpy as np
 from gpexperts.partition.balanced import BalancedPartitioner
 from gpexperts.rows.base import Rows, RowSource
 from gpexperts.training.likelihood import Block
+from gpexperts.training.predictive import Neighbourhoods
 
 __all__ = ["BlockSampler", "regions"]
 
@@ -35,6 +36,7 @@ class BlockSampler:
         self._source, self._sample, self._outputs = source, sample, outputs
         self.random_state = random_state
         self.n = source.n
+        self._order = np.random.RandomState(random_state.randint(2**31 - 1)).permutation(len(sample.number))
         self.variance = float(sample.y[:, outputs].var())
         self.spread = _deviations(sample.X)
         """(d,) of each input; 1 for a constant one."""
@@ -69,6 +71,26 @@ class BlockSampler:
         numbers = np.sort(self._source.nearest(self._sample.X[centres], metric, block_size), axis=1)
         rows = self._source.take(np.unique(numbers))
         return [self._block(rows, np.searchsorted(rows.number, own)) for own in numbers]
+
+    def neighbourhoods(self, metric: np.ndarray, n_rows: int, m: int) -> Neighbourhoods:
+        """Draw rows at random and return each with its m nearest other rows, the drawn row last."""
+        return self._neighbourhoods(metric, self._order[:n_rows], m)
+
+    def fresh_neighbourhoods(self, metric: np.ndarray, n_rows: int, m: int) -> Neighbourhoods:
+        """The same for other rows, as long as there are enough."""
+        return self._neighbourhoods(metric, self._order[::-1][:n_rows], m)
+
+    def _neighbourhoods(self, metric: np.ndarray, drawn: np.ndarray, m: int) -> Neighbourhoods:
+        m, n_rows = min(m, self.n - 1), len(drawn)
+        own = self._sample.number[drawn][:, None]
+        numbers = self._source.nearest(self._sample.X[drawn], metric, m + 1)
+        # Each row is its own nearest row; if more than m others have the same inputs, the last is dropped.
+        own_column = np.where((numbers == own).any(axis=1), np.argmax(numbers == own, axis=1), m)
+        others = np.arange(m + 1) != own_column[:, None]
+        system = np.concatenate([numbers[others].reshape(n_rows, m)[:, ::-1], own], axis=1)
+        rows = self._source.take(np.unique(system))
+        at = np.searchsorted(rows.number, system)
+        return Neighbourhoods(rows.X[at], rows.y[:, self._outputs][at])
 
     def _block(self, rows: Rows, positions: np.ndarray) -> Block:
         return Block(rows.X[positions], rows.y[positions][:, self._outputs])

@@ -4,7 +4,8 @@
     stage 2   new blocks, using the length scales of stage 1: which kernels remain candidates?
     stage 3   larger blocks, using the newest length scales, for each candidate; many more rows choose one
     stage 4   the chosen kernel again, on new blocks, if stage 3 gained much
-    last      the noise alone, on many more rows
+    stage 5   the noise alone, on many more rows
+    last      all hyperparameters, by the density of rows given their nearest rows (`polish`)
 
 Neighbours in the learned metric are the rows that are most correlated, so that each stage trains on better
 blocks than the previous one.
@@ -23,7 +24,9 @@ from sklearn.gaussian_process.kernels import Kernel
 from gpexperts.engines.base import Engine
 from gpexperts.kernels.base import Covariance
 from gpexperts.training.blocks import BlockSampler
+from gpexperts.training.evidence import Evidence, as_dicts, evidence_of, listed, n_rows, reason_of
 from gpexperts.training.likelihood import Block, TraceRow, Training, maximise_likelihood
+from gpexperts.training.polish import polished
 
 __all__ = ["Evidence", "StagedTraining", "largest_block", "train_in_stages"]
 
@@ -46,24 +49,6 @@ SHORTER = 0.1
 NOISE_AT_START = 0.05
 """Stage 2 starts with at least this share of noise: with much less, the gradient of its logarithm vanishes
 and the optimiser would stay at the noise-free solution of stage 1."""
-
-
-class Evidence(NamedTuple):
-    """Scores of a kernel on the same blocks."""
-
-    log_likelihood: float
-    """Per row."""
-    loo_error: float
-    """Mean squared error of each row predicted from the others of its block."""
-
-    @property
-    def score(self) -> float:
-        """The mean of log likelihood and −½ log of the error, in nats per row, by which kernels are compared.
-
-        For the right kernel the two agree. For a wrong one, the variance can be corrected later by held-out
-        log density, but not the mean.
-        """
-        return 0.5 * (self.log_likelihood - 0.5 * float(np.log(max(self.loo_error, np.finfo(float).tiny))))
 
 
 class StagedTraining(NamedTuple):
@@ -122,8 +107,8 @@ def train_in_stages(
     blocks = stages.draw(stages.metric(first), CHOICE_BLOCKS)
     starts = {name: _noisier(c.at(theta), sampler.variance) for name, c in candidates.items()}
     second = {name: stages.train(c, blocks, max_steps=25, tolerance=1e-4) for name, c in starts.items()}
-    earlier = {name: _evidence(t, blocks) for name, t in second.items()}
-    _report(report, "candidates", earlier, blocks)
+    earlier = {name: evidence_of(t, blocks) for name, t in second.items()}
+    report(f"candidates, {listed(earlier, blocks)}")
 
     by_score = sorted(earlier, key=lambda name: -earlier[name].score)
     candidates_left = [n for n in by_score if earlier[n].score >= earlier[by_score[0]].score - CLOSE]
@@ -136,21 +121,22 @@ def train_in_stages(
     ends = {name: refined.training for name, refined in third.items()}
     if several:
         ends = {name: stages.settle_noise(training, blocks) for name, training in ends.items()}
-        choice = max(ends, key=lambda name: _evidence(ends[name], blocks).score)
+        choice = max(ends, key=lambda name: evidence_of(ends[name], blocks).score)
     trainings = [second[choice], ends[choice]]
     if third[choice].pays:
         trainings.append(stages.refine(trainings[-1]).training)
     if third[choice].pays or not several:
         trainings[-1] = stages.settle_noise(trainings[-1], blocks)
+    trainings[-1] = stages.polish(trainings[-1])
     if not several:
         ends = {choice: trainings[-1]}
-    later = {name: _evidence(training, blocks) for name, training in ends.items()}
-    _report(report, f"{choice} chosen", later, blocks)
+    later = {name: evidence_of(training, blocks) for name, training in ends.items()}
+    report(f"{choice} chosen, {listed(later, blocks)}")
     trace = first.trace
     for training in trainings:
         trace = trace + _continued(training.trace, trace[-1])
-    evidence = {"first": _as_dicts(earlier), "last": _as_dicts(later)}
-    reason = _reason(choice, later if several else earlier)
+    evidence = {"first": as_dicts(earlier), "last": as_dicts(later)}
+    reason = reason_of(choice, later if several else earlier)
     return StagedTraining(trainings[-1].covariance, trace, choice, reason, evidence)
 
 
@@ -208,9 +194,16 @@ class _Stages:
         steps = STEPS_BEFORE_CHOICE if exact and several else 60
         training = self.train(training.covariance, blocks, max_steps=steps, tolerance=1e-4 if exact else 1e-5)
         first, last = training.trace[0], training.trace[-1]
-        gain = (last.log_marginal_likelihood - first.log_marginal_likelihood) / _n_rows(blocks)
+        gain = (last.log_marginal_likelihood - first.log_marginal_likelihood) / n_rows(blocks)
         self.report(f"{gain:.4f} nats per row gained on {len(blocks)} new blocks")
         return _Refined(training, pays=steps < 60 if exact else gain >= SETTLED)
+
+    def polish(self, training: Training) -> Training:
+        """Train for the density of rows given their neighbours, if many rows gain by it."""
+        if self.sampler.n <= EXACT:
+            return training
+        covariance = polished(training.covariance, self.sampler, self.engine, self.report)
+        return training if covariance is None else _ended_at(training, covariance)
 
     def settle_noise(self, training: Training, blocks: list[Block]) -> Training:
         """Train the noise alone, where there are rows that training has not seen.
@@ -226,37 +219,7 @@ class _Stages:
         )
         levels = {name: noise.covariance.kernel.get_params()[name] for name in _noise_levels(kernel)}
         theta = clone(kernel).set_params(**levels).theta
-        last = noise.trace[-1]._replace(theta=theta)
-        trace = training.trace + _continued([last], training.trace[-1])
-        return Training(training.covariance.at(theta), trace)
-
-
-def _evidence(training: Training, blocks: list[Block]) -> Evidence:
-    last = training.trace[-1]
-    return Evidence(last.log_marginal_likelihood / _n_rows(blocks), last.loo_error)
-
-
-def _report(
-    report: Callable[[str], None], what: str, evidence: dict[str, Evidence], blocks: list[Block]
-) -> None:
-    listed = ", ".join(f"{name} {e.log_likelihood:.4f} ({e.loo_error:.4f})" for name, e in evidence.items())
-    report(
-        f"{what}, by log likelihood per row (leave-one-out error) of the same {len(blocks)} blocks: {listed}"
-    )
-
-
-def _as_dicts(evidence: dict[str, Evidence]) -> dict[str, dict[str, float]]:
-    return {name: {**e._asdict(), "score": e.score} for name, e in evidence.items()}
-
-
-def _reason(choice: str, evidence: dict[str, Evidence]) -> str:
-    others = ", ".join(f"{name} {e.score:.4f}" for name, e in evidence.items() if name != choice)
-    score = f"score {evidence[choice].score:.4f} per row of the training blocks"
-    return f"{score} ({others})" if others else score
-
-
-def _n_rows(blocks: list[Block]) -> int:
-    return sum(len(block.y) for block in blocks)
+        return _ended_at(training, training.covariance.at(theta), noise.trace[-1])
 
 
 def _noisier(covariance: Covariance, variance: float) -> Covariance:
@@ -286,6 +249,13 @@ def _only_noise_free(kernel: Kernel) -> Kernel:
     free = _noise_levels(kernel)
     fixed = {f"{h.name}_bounds": "fixed" for h in kernel.hyperparameters if h.name not in free}
     return clone(kernel).set_params(**fixed)
+
+
+def _ended_at(training: Training, covariance: Covariance, last: TraceRow | None = None) -> Training:
+    """Return the training with one more step, to another covariance."""
+    end = training.trace[-1]
+    row = (last or end)._replace(theta=covariance.kernel.theta)
+    return Training(covariance, training.trace + _continued([row], end))
 
 
 def _continued(trace: list[TraceRow], last: TraceRow) -> list[TraceRow]:

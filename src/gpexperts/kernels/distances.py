@@ -1,0 +1,54 @@
+"""Squared distances between all pairs of two sets of points, by matrix products."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+__all__ = ["CACHED", "SMALL", "Pairs", "portions", "refine", "squared_distances"]
+
+CACHED = 65_536
+"""Entries of a matrix that are computed together, so that they stay in the cache."""
+SMALL = 1e-6
+"""Squared distances below this share of the squared norms have lost six digits or more to cancellation."""
+
+Pairs = tuple[np.ndarray, np.ndarray]
+"""Rows and columns of some entries of a matrix."""
+
+
+def squared_distances(X: np.ndarray, Z: np.ndarray, far: float) -> np.ndarray:
+    """|x − z|² for all pairs, (…, n, m), as one matrix product; never negative, and at most `far`."""
+    # (−2x, |x|², 1) · (z, 1, |z|²): two passes over the result fewer than adding the norms afterwards.
+    d = X.shape[-1]
+    left, right = np.ones((*X.shape[:-1], d + 2)), np.ones((*Z.shape[:-1], d + 2))
+    np.multiply(X, -2.0, out=left[..., :d])
+    left[..., d] = np.einsum("...ij,...ij->...i", X, X)
+    right[..., :d] = Z
+    right[..., d + 1] = np.einsum("...ij,...ij->...i", Z, Z)
+    sq = np.matmul(left, np.swapaxes(right, -1, -2))
+    return np.clip(sq, 0.0, far, out=sq)
+
+
+def refine(sq: np.ndarray, X: np.ndarray, Z: np.ndarray) -> Pairs:
+    """Compute small squared distances again from differences, which lose no digits; in place.
+
+    Returns
+    -------
+    rows, columns : ndarray of int
+        The entries that were refined.
+    """
+    # The largest |z|² bounds all of them: a few more entries are refined, but no matrix of norms is needed.
+    size = np.einsum("ij,ij->i", X, X) + np.einsum("ij,ij->i", Z, Z).max(initial=0.0)
+    rows, columns = np.divmod(np.flatnonzero(sq <= SMALL * size[:, None]), max(1, len(Z)))
+    for i, j in portions(rows, columns, X.shape[1]):
+        sq[i, j] = ((X[i] - Z[j]) ** 2).sum(axis=1)
+    return rows, columns
+
+
+def portions(rows: np.ndarray, columns: np.ndarray, d: int) -> Iterator[Pairs]:
+    """Cut a list of pairs so that their differences in d inputs stay in the cache."""
+    step = max(1, CACHED // d)
+    return (
+        (rows[start : start + step], columns[start : start + step]) for start in range(0, len(rows), step)
+    )

@@ -1,0 +1,185 @@
+"""Training on what is predicted: the log density of rows given their nearest rows.
+
+The own expert of a query predicts p(y_i | y_N(i), θ), where N(i) are the m rows nearest to row i. Training
+for that maximises
+
+    L(θ) = Σ_i log p(y_i | y_N(i), θ)
+
+over rows i drawn at random. Put row i last in its system of m + 1 rows. With M = C / s² (correlations, and
+the noise on the diagonal in units of the signal variance), S = M⁻¹, s = S e_l and α = S y, for p outputs,
+
+    log p = −(p/2) log(2π s²/S_ll) − ½ |α_l|² / (S_ll s²),
+    ∂ log p / ∂M = the symmetric part of s tᵀ,
+    t = −(p/(2 S_ll) + |α_l|²/(2 S_ll² s²)) s + α α_lᵀ / (S_ll s²).
+
+The same system predicts more than its last row: each row l is predicted from all others by the same
+formulas (Rasmussen & Williams 2006, section 5.4.2). For the rows next to row i, these hold most of their own
+neighbours, so that the last q rows of each system are predicted. With A = Σ_l s_l t_lᵀ, G = A ∘ W and
+∂M_ij/∂log ℓ_k = W_ij (z_ik − z_jk)²,
+
+    ∂L / ∂log ℓ_k = Σ_i (G1 + Gᵀ1)_i z_ik² − 2 Σ_i z_ik (GZ)_ik.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.optimize import minimize
+
+from gpexperts.engines.base import Engine
+from gpexperts.kernels.stationary import StationaryCovariance
+
+__all__ = ["Density", "Neighbourhoods", "maximise_density", "predictive_density"]
+
+_CACHED = 40_000
+"""Entries of a stack of matrices that are computed together."""
+_PIECE = 64
+"""Systems of a piece of work."""
+_FLOOR = 1e-12
+"""Always added to the diagonal of M, which keeps the density smooth in θ where there is no noise."""
+_JITTERS = (1e-11, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4)
+"""Added in turn where that is not enough."""
+
+
+class Neighbourhoods(NamedTuple):
+    """Rows to be predicted, each with the rows it is predicted from."""
+
+    X: np.ndarray
+    """(B, m + 1, d) inputs; the drawn row is the last, the nearest row is before it, and so on."""
+    y: np.ndarray
+    """(B, m + 1, p) targets."""
+
+
+class Density(NamedTuple):
+    """The density of the predicted rows."""
+
+    log_density: float
+    """Summed over rows and outputs."""
+    squared_error: float
+    """Summed over rows and outputs."""
+    gradient: np.ndarray
+    """Of `log_density`, in the order of `kernel.theta`."""
+    n_rows: int
+    """Predicted rows."""
+    jittered: int
+    """Systems that needed jitter."""
+
+
+def predictive_density(
+    covariance: StationaryCovariance, rows: Neighbourhoods, engine: Engine, *, predicted: int = 1
+) -> Density:
+    """Log density of rows given their neighbours, the squared error, and the gradient.
+
+    Parameters
+    ----------
+    covariance : StationaryCovariance
+    rows : Neighbourhoods
+    engine : Engine
+    predicted : int
+        q: the last q rows of each system are predicted, each from all others of its system.
+    """
+    B = len(rows.X)
+    pieces = [slice(start, start + _PIECE) for start in range(0, B, _PIECE)]
+    found = engine.map(
+        lambda some: _density(covariance, rows.X[some], rows.y[some], min(predicted, rows.X.shape[1])), pieces
+    )
+    # In the order of the pieces, so that the sum does not depend on the threads.
+    return Density(*(sum(column[1:], start=column[0]) for column in zip(*found, strict=True)))
+
+
+def maximise_density(
+    covariance: StationaryCovariance,
+    rows: Neighbourhoods,
+    engine: Engine,
+    *,
+    predicted: int,
+    max_steps: int,
+    tolerance: float = 1e-5,
+) -> StationaryCovariance:
+    """Maximise the mean log density over the free hyperparameters, with fixed neighbourhoods."""
+    kernel = covariance.kernel
+    seen: list[tuple[float, np.ndarray]] = []
+
+    def descend(theta: np.ndarray) -> tuple[float, np.ndarray]:
+        here = predictive_density(covariance.at(theta), rows, engine, predicted=predicted)  # type: ignore[arg-type]
+        value = here.log_density / here.n_rows
+        seen.append((value, theta.copy()))
+        return -value, -here.gradient / here.n_rows
+
+    options = {"maxiter": max_steps, "ftol": tolerance, "gtol": tolerance, "maxls": 8, "maxcor": 20}
+    start = np.clip(kernel.theta, *kernel.bounds.T)
+    minimize(descend, start, jac=True, method="L-BFGS-B", bounds=kernel.bounds, options=options)
+    _, theta = max(seen, key=lambda point: point[0])
+    return covariance.at(theta)  # type: ignore[return-value]
+
+
+def _density(covariance: StationaryCovariance, X: np.ndarray, y: np.ndarray, q: int) -> Density:
+    B, m, d = X.shape
+    p, s2 = y.shape[2], covariance.signal_variance
+    noise = covariance.noise_variance / s2
+    log_density = squared_error = by_signal = by_noise = 0.0
+    by_scale, jittered = np.zeros(d), 0
+    step = max(1, min(B, _CACHED // (m * m)))
+    for start in range(0, B, step):
+        some = slice(start, start + step)
+        f, W, Z = covariance.correlations_with_slopes(X[some])
+        S, alpha, failed = _solved(f.copy() if f is W else f, y[some], noise, q)
+        jittered += failed
+        alpha_l, S_ll = alpha[:, m - q :], np.einsum("bll->bl", S[:, m - q :])
+        squares = np.einsum("blo,blo->bl", alpha_l, alpha_l)
+        misfit = squares / (S_ll * s2)
+        log_density -= 0.5 * float((p * np.log(2.0 * np.pi * s2 / S_ll) + misfit).sum())
+        squared_error += float((squares / S_ll**2).sum())
+        T = alpha @ (alpha_l / (S_ll * s2)[:, :, None]).transpose(0, 2, 1)
+        T -= (0.5 * (p + misfit) / S_ll)[:, None, :] * S
+        on_diagonal = float(np.vdot(S, T))
+        by_signal += 0.5 * float(misfit.sum()) - 0.5 * p * misfit.size - noise * on_diagonal
+        by_noise += on_diagonal / s2
+        G = np.matmul(S, T.transpose(0, 2, 1))
+        G *= W
+        crossed = G @ Z
+        crossed *= -2.0
+        crossed += (G.sum(axis=1) + G.sum(axis=2))[:, :, None] * Z
+        by_scale += np.einsum("bik,bik->k", crossed, Z)
+    gradient = covariance.in_order_of_theta(by_signal, by_scale, by_noise)
+    return Density(log_density, squared_error, gradient, B * q, jittered)
+
+
+def _solved(f: np.ndarray, y: np.ndarray, noise: float, q: int) -> tuple[np.ndarray, np.ndarray, int]:
+    """The last q columns of M⁻¹ (B, m, q), and α = M⁻¹ y (B, m, p), for M = f + noise; overwrites f."""
+    B, m, p = y.shape
+    sides = np.zeros((B, m, q + p))
+    sides[:, np.arange(m - q, m), np.arange(q)] = 1.0
+    sides[:, :, q:] = y
+    np.einsum("bii->bi", f)[...] = 1.0 + noise + _FLOOR
+    # LU factorisation: twice the work of Cholesky's, but as fast for small matrices, and one call for all.
+    try:
+        solution = np.linalg.solve(f, sides)
+        failed = np.flatnonzero(~_plausible(solution, noise, q))
+    except np.linalg.LinAlgError:
+        solution, failed = np.empty_like(sides), np.arange(B)
+    for b in failed:
+        solution[b] = sides[b] / (1.0 + noise)  # if no jitter helps: as if rows were independent
+        for jitter in _JITTERS:
+            matrix = f[b] + jitter * np.eye(m)
+            try:
+                np.linalg.cholesky(matrix)
+            except np.linalg.LinAlgError:
+                continue
+            mended = np.linalg.solve(matrix, sides[b])
+            if _plausible(mended[None], noise, q)[0]:
+                solution[b] = mended
+                break
+    return solution[:, :, :q], solution[:, :, q:], len(failed)
+
+
+def _plausible(solution: np.ndarray, noise: float, q: int) -> np.ndarray:
+    """Whether every 1/S_ll lies between the noise and prior variance + noise, and above rounding, (B,)."""
+    m = solution.shape[1]
+    S_ll = np.einsum("bll->bl", solution[:, m - q :, :q])
+    least = max(0.99 * noise, m * np.finfo(float).eps)
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        v = 1.0 / S_ll
+        sound = np.isfinite(solution).all(axis=(1, 2))
+        return np.asarray(sound & ((v >= least) & (v <= (1.0 + noise) * (1.0 + 1e-6))).all(axis=1))
