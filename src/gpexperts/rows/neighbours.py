@@ -21,7 +21,7 @@ from scipy.spatial import cKDTree
 from gpexperts.engines.base import Engine
 from gpexperts.scaling import scaled_offsets
 
-__all__ = ["Nearest", "RowIndex", "merged"]
+__all__ = ["Nearest", "RowIndex", "distance_keys", "merged"]
 
 _LEAF = 32
 """Rows per leaf of the tree."""
@@ -57,15 +57,15 @@ def merged(several: list[Nearest], m: int) -> Nearest:
     return Nearest(*(np.take_along_axis(values, order, axis=1) for values in (sq, number)))
 
 
-def _keys(sq: np.ndarray) -> np.ndarray:
-    """Integers that order squared distances, equal where these agree to 30 bits."""
+def distance_keys(sq: np.ndarray) -> np.ndarray:
+    """Return integers that order squared distances, equal where these agree to 30 bits."""
     bits = np.ascontiguousarray(sq, dtype=np.float64).view(np.int64)
     return (bits + (1 << (_DROPPED_BITS - 1))) >> _DROPPED_BITS
 
 
 def _first(sq: np.ndarray, number: np.ndarray, m: int) -> np.ndarray:
     """Positions of the first m along the last axis by (distance, row number)."""
-    return np.lexsort((number, _keys(sq)), axis=-1)[..., :m]
+    return np.lexsort((number, distance_keys(sq)), axis=-1)[..., :m]
 
 
 class RowIndex:
@@ -140,7 +140,7 @@ class _Tree:
         found = min(m + 1, len(self.Z))
         distance, rows = self._query(Z, found, workers)
         sq = distance * distance
-        key = _keys(sq)
+        key = distance_keys(sq)
         tied = key[:, 1:] == key[:, :-1]
         some = np.flatnonzero(tied.any(axis=1))
         at_rim = tied[:, m - 1] if found > m else np.zeros(len(Z), dtype=bool)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpexperts.experts.queries import queries_by_expert
-from gpexperts.rows.nearest import rounded
+from gpexperts.rows.neighbours import distance_keys
 from gpexperts.selection.base import ExpertsView, Selector
 from gpexperts.selection.knn import KNNSelector
 
@@ -62,7 +62,7 @@ class NearestRowsSelector(Selector):
             batch = slice(start, start + BATCH)
             candidates = self.by_centroid_.select(X[batch], min(M, max(self.n_candidates, n_selected)))
             distance = self._nearest(self.by_centroid_.scaled(X[batch]), candidates, n_selected)
-            order = np.argsort(rounded(distance), axis=1, kind="stable")[:, :n_selected]
+            order = np.argsort(distance_keys(distance), axis=1, kind="stable")[:, :n_selected]
             index[batch] = np.take_along_axis(candidates, order, axis=1)
         return index
 
