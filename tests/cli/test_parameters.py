@@ -22,6 +22,7 @@ OPTIONS: dict[tuple[str, ...], dict[str, Any]] = {
     ("--training", "full"): {"training": "full"},
     ("--selection", "dnn"): {"selection": "dnn"},
     ("--n-selected", "0.25"): {"n_selected": 0.25},
+    ("--n-neighbors", "64"): {"n_neighbors": 64},
     ("--aggregation", "rbcm"): {"aggregation": "rbcm"},
     ("--calibrate", "conformal"): {"calibrate": "conformal"},
     ("--calibrate", "none"): {"calibrate": None},

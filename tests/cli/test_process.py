@@ -100,13 +100,15 @@ def test_bad_row_on_standard_input_ends_the_process_with_a_message(run) -> None:
 
 def test_bars_are_shown_on_a_terminal(run) -> None:
     ours, theirs = pty.openpty()
-    subprocess.run([*COMMAND, *FIT, "--drop", "id,town"], stderr=theirs, check=True)
-    os.close(theirs)
     shown = b""
-    with contextlib.suppress(OSError):  # the end of a terminal
-        while piece := os.read(ours, 65536):
-            shown += piece
+    with subprocess.Popen([*COMMAND, *FIT, "--drop", "id,town"], stderr=theirs) as process:
+        os.close(theirs)
+        # Read meanwhile: the process would wait for ever at a terminal that is full.
+        with contextlib.suppress(OSError):  # the end of a terminal
+            while piece := os.read(ours, 65536):
+                shown += piece
     os.close(ours)
+    assert process.returncode == 0
     for word in ("reading houses.csv", "log likelihood", "saving"):
         assert word in shown.decode()
 

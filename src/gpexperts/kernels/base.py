@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
+from typing import Self
 
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel, Sum, WhiteKernel
@@ -40,11 +41,11 @@ class Covariance(ABC):
         self.noise_variance = float(sum(t.noise_level for t in whites))
         self._signal_terms = [t for t in self._terms if not isinstance(t, WhiteKernel)]
 
-    def at(self, theta: np.ndarray) -> Covariance:
+    def at(self, theta: np.ndarray) -> Self:
         """Return this covariance with the log-hyperparameters `theta`."""
         return self.with_kernel(self.kernel.clone_with_theta(theta))
 
-    def with_kernel(self, kernel: Kernel) -> Covariance:
+    def with_kernel(self, kernel: Kernel) -> Self:
         """Return a covariance of the same form with another kernel."""
         return type(self)(kernel)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from gpexperts.partition.balanced import BalancedPartitioner
+from gpexperts.rows.arrays import ArrayRows
 from gpexperts.rows.base import Rows, RowSource
 from gpexperts.training.likelihood import Block
 from gpexperts.training.predictive import Neighbourhoods
@@ -33,7 +34,7 @@ class BlockSampler:
     def __init__(
         self, source: RowSource, sample: Rows, outputs: np.ndarray, random_state: np.random.RandomState
     ) -> None:
-        self._source, self._sample, self._outputs = source, sample, outputs
+        self._source, self.sample, self._outputs = source, sample, outputs
         self.random_state = random_state
         self.n = source.n
         self._order = np.random.RandomState(random_state.randint(2**31 - 1)).permutation(len(sample.number))
@@ -60,15 +61,15 @@ class BlockSampler:
         if n_blocks * block_size >= self.n:
             rows = self._source.take(np.arange(self.n))
             return [self._block(rows, own) for own in regions(rows.X / metric, n_blocks, self.random_state)]
-        Z = self._sample.X / metric
+        Z = self.sample.X / metric
         divided = regions(Z, n_blocks, self.random_state)
         centres = [own[self.random_state.randint(len(own))] for own in divided]
         if len(Z) == self.n:
             return [
-                self._block(self._sample, _nearest(Z, own, centre, block_size))
+                self._block(self.sample, _nearest(Z, own, centre, block_size))
                 for own, centre in zip(divided, centres, strict=True)
             ]
-        numbers = np.sort(self._source.nearest(self._sample.X[centres], metric, block_size), axis=1)
+        numbers = np.sort(self._source.nearest(self.sample.X[centres], metric, block_size), axis=1)
         rows = self._source.take(np.unique(numbers))
         return [self._block(rows, np.searchsorted(rows.number, own)) for own in numbers]
 
@@ -80,10 +81,17 @@ class BlockSampler:
         """The same for other rows, as long as there are enough."""
         return self._neighbourhoods(metric, self._order[::-1][:n_rows], m)
 
+    def of_sample(self) -> BlockSampler:
+        """Return a sampler of the sample alone, where a search takes less time."""
+        if len(self.sample.number) == self.n:
+            return self
+        rows = ArrayRows(self.sample.X, self.sample.y)
+        return BlockSampler(rows, rows.take(np.arange(rows.n)), self._outputs, self.random_state)
+
     def _neighbourhoods(self, metric: np.ndarray, drawn: np.ndarray, m: int) -> Neighbourhoods:
         m, n_rows = min(m, self.n - 1), len(drawn)
-        own = self._sample.number[drawn][:, None]
-        numbers = self._source.nearest(self._sample.X[drawn], metric, m + 1)
+        own = self.sample.number[drawn][:, None]
+        numbers = self._source.nearest(self.sample.X[drawn], metric, m + 1)
         # Each row is its own nearest row; if more than m others have the same inputs, the last is dropped.
         own_column = np.where((numbers == own).any(axis=1), np.argmax(numbers == own, axis=1), m)
         others = np.arange(m + 1) != own_column[:, None]

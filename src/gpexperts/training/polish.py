@@ -3,53 +3,93 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple, TypeGuard
 
 from gpexperts.engines.base import Engine
 from gpexperts.kernels.base import Covariance
 from gpexperts.kernels.stationary import StationaryCovariance
 from gpexperts.training.blocks import BlockSampler
 from gpexperts.training.evidence import Evidence
+from gpexperts.training.groups import start_by_groups
 from gpexperts.training.predictive import maximise_density, predictive_density
 
-__all__ = ["polished"]
+__all__ = ["Polished", "polish"]
 
-POLISHING = ((1500, 48, 8), (1500, 48, 8))
-"""Rows, neighbours and steps of each stage of predictive training."""
+POLISHING = ((2500, 48, 12), (2500, 48, 12))
+"""Rows (at most half of all), neighbours and steps of each stage of predictive training."""
 PREDICTED = 4
 """Rows of each neighbourhood that are predicted."""
 CHECKED = 1000, 128
 """Fresh rows and neighbours by which its result is accepted…"""
 WORTHWHILE = 0.01
 """…if their score gains more than this, in nats per row."""
+UNEXPLAINED = 0.3
+"""Share of the variance that the prediction leaves, above which another start is tried."""
 
 
-def polished(
-    covariance: Covariance, sampler: BlockSampler, engine: Engine, report: Callable[[str], None]
-) -> Covariance | None:
-    """Maximise the density of rows given their neighbours; None if fresh rows do not gain by the result.
+class Polished(NamedTuple):
+    """The kernel that predicts fresh rows best."""
+
+    name: str
+    covariance: Covariance
+    evidence: dict[str, Evidence]
+    """Scores of each start, on the same fresh rows."""
+    reason: str
+
+
+def polish(
+    name: str,
+    candidates: dict[str, Covariance],
+    covariance: Covariance,
+    sampler: BlockSampler,
+    engine: Engine,
+    report: Callable[[str], None],
+) -> Polished:
+    """Maximise the density of rows given their neighbours, and keep what predicts fresh rows best.
 
     Parameters
     ----------
+    name : str
+        Of the kernel that was chosen on blocks.
+    candidates : dict of str to Covariance
+        The kernels that may be chosen, at their start.
     covariance : Covariance
-        None is returned as well for a kernel without gradients of this density.
+        As trained on blocks. Kernels without gradients of this density are returned as they are.
     sampler : BlockSampler
     engine : Engine
     report : callable
     """
-    if not isinstance(covariance, StationaryCovariance) or covariance.has_shape_parameter:
-        return None
-    better = covariance
-    for n_rows, m, steps in POLISHING:
-        rows = sampler.neighbourhoods(better.metric(sampler.spread), n_rows, m)
-        better = maximise_density(better, rows, engine, predicted=PREDICTED, max_steps=steps)
-    before, after = (_score(c, sampler, engine) for c in (covariance, better))
-    report(f"predictive training: score {before:.4f} before, {after:.4f} after, on fresh rows")
-    return better if after > before + WORTHWHILE else None
+    if not _is_trainable(covariance):
+        return Polished(name, covariance, {}, "")
+    scores = {"blocks": _evidence(covariance, sampler, engine)}
+    best, best_name = covariance, name
+    starts = {"neighbours": (name, covariance)}
+    roughest = list(candidates)[-1]
+    rough = candidates[roughest]
+    if scores["blocks"].loo_error > UNEXPLAINED * sampler.variance and _is_trainable(rough):
+        grouped = start_by_groups(rough, sampler, engine)
+        if grouped is not None:
+            starts["groups"] = roughest, grouped
+    for how, (kernel, there) in starts.items():
+        for n_rows, m, steps in POLISHING:
+            rows = sampler.neighbourhoods(there.metric(sampler.spread), min(n_rows, sampler.n // 2), m)
+            there = maximise_density(there, rows, engine, predicted=PREDICTED, max_steps=steps)
+        highest = max(e.score for e in scores.values())
+        scores[how] = _evidence(there, sampler, engine)
+        if scores[how].score > highest + WORTHWHILE:
+            best, best_name = there, kernel
+    listed = ", ".join(f"{how} {e.score:.4f}" for how, e in scores.items())
+    report(f"score of fresh rows given their neighbours, after training on: {listed}")
+    return Polished(best_name, best, scores, f"{best_name}; score by kind of training: {listed}")
 
 
-def _score(covariance: StationaryCovariance, sampler: BlockSampler, engine: Engine) -> float:
-    """Mean of log density and −½ log error of fresh rows given their neighbours, per row and output."""
+def _is_trainable(covariance: Covariance) -> TypeGuard[StationaryCovariance]:
+    return isinstance(covariance, StationaryCovariance) and not covariance.has_shape_parameter
+
+
+def _evidence(covariance: StationaryCovariance, sampler: BlockSampler, engine: Engine) -> Evidence:
+    """Mean log density and squared error of fresh rows given their neighbours, per row and output."""
     rows = sampler.fresh_neighbourhoods(covariance.metric(sampler.spread), *CHECKED)
     density = predictive_density(covariance, rows, engine)
     n = density.n_rows * rows.y.shape[2]
-    return Evidence(density.log_density / n, density.squared_error / n).score
+    return Evidence(density.log_density / n, density.squared_error / n)

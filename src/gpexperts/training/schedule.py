@@ -26,7 +26,7 @@ from gpexperts.kernels.base import Covariance
 from gpexperts.training.blocks import BlockSampler
 from gpexperts.training.evidence import Evidence, as_dicts, evidence_of, listed, n_rows, reason_of
 from gpexperts.training.likelihood import Block, TraceRow, Training, maximise_likelihood
-from gpexperts.training.polish import polished
+from gpexperts.training.polish import polish
 
 __all__ = ["Evidence", "StagedTraining", "largest_block", "train_in_stages"]
 
@@ -62,7 +62,8 @@ class StagedTraining(NamedTuple):
     reason: str
     """The scores that decided."""
     evidence: dict[str, dict[str, dict[str, float]]]
-    """Scores of each kernel in stage 2 ("first"), and of each that was left at the end ("last")."""
+    """Scores of each kernel in stage 2 ("first"), of each that was left ("last"), and of the last stage
+    ("neighbours")."""
 
 
 def train_in_stages(
@@ -127,16 +128,21 @@ def train_in_stages(
         trainings.append(stages.refine(trainings[-1]).training)
     if third[choice].pays or not several:
         trainings[-1] = stages.settle_noise(trainings[-1], blocks)
-    trainings[-1] = stages.polish(trainings[-1])
     if not several:
         ends = {choice: trainings[-1]}
     later = {name: evidence_of(training, blocks) for name, training in ends.items()}
     report(f"{choice} chosen, {listed(later, blocks)}")
+    reason = reason_of(choice, later if several else earlier)
+    evidence = {"first": as_dicts(earlier), "last": as_dicts(later)}
+    if sampler.n > EXACT:
+        polished = polish(choice, candidates, trainings[-1].covariance, sampler, engine, report)
+        evidence["neighbours"] = as_dicts(polished.evidence)
+        if polished.name != choice:
+            choice, reason = polished.name, polished.reason
+        trainings[-1] = _ended_at(trainings[-1], polished.covariance)
     trace = first.trace
     for training in trainings:
         trace = trace + _continued(training.trace, trace[-1])
-    evidence = {"first": as_dicts(earlier), "last": as_dicts(later)}
-    reason = reason_of(choice, later if several else earlier)
     return StagedTraining(trainings[-1].covariance, trace, choice, reason, evidence)
 
 
@@ -197,13 +203,6 @@ class _Stages:
         gain = (last.log_marginal_likelihood - first.log_marginal_likelihood) / n_rows(blocks)
         self.report(f"{gain:.4f} nats per row gained on {len(blocks)} new blocks")
         return _Refined(training, pays=steps < 60 if exact else gain >= SETTLED)
-
-    def polish(self, training: Training) -> Training:
-        """Train for the density of rows given their neighbours, if many rows gain by it."""
-        if self.sampler.n <= EXACT:
-            return training
-        covariance = polished(training.covariance, self.sampler, self.engine, self.report)
-        return training if covariance is None else _ended_at(training, covariance)
 
     def settle_noise(self, training: Training, blocks: list[Block]) -> Training:
         """Train the noise alone, where there are rows that training has not seen.
