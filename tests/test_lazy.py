@@ -103,10 +103,18 @@ def test_a_bad_partition_is_an_error_when_it_is_computed(client, rows, spoilt, m
         client.compute(lazy, sync=True)
 
 
-@pytest.mark.parametrize(("aggregation", "more"), [("npae", 0), ("grbcm", 1)])
-def test_a_partition_takes_one_task_per_shard_and_six_more(client, rows, aggregation: str, more: int) -> None:
-    """There is no task per pair of experts or of shards; GRBCM adds the communication expert."""
-    model = fitted(client, rows, aggregation=aggregation)
+@pytest.mark.parametrize(
+    ("settings", "per_shard", "more"),
+    [
+        ({"n_neighbors": 0}, 1, 6),
+        ({"aggregation": "grbcm"}, 1, 7),
+        ({"n_neighbors": 8, "n_selected": 0}, 4, 12),
+        ({"n_neighbors": 8, "n_selected": 2}, 4, 12),
+    ],
+)
+def test_tasks_of_a_partition(client, rows, settings: dict[str, Any], per_shard: int, more: int) -> None:
+    """There is no task per pair of experts or of shards; neighbours are searched and fetched per shard."""
+    model = fitted(client, rows, **settings)
     n_shards = len(model.model_.experts.shards)
     assert n_shards > 2
     tasks = {}
@@ -115,7 +123,7 @@ def test_a_partition_takes_one_task_per_shard_and_six_more(client, rows, aggrega
         mean, std = model.predict(queries, return_std=True)
         graph = {**mean.__dask_graph__(), **std.__dask_graph__()}
         tasks[n_partitions] = sum(str(key).startswith("gpexperts ") for key in graph)
-    assert (tasks[4] - tasks[1]) / 3 <= n_shards + 6 + more
+    assert (tasks[4] - tasks[1]) / 3 <= per_shard * n_shards + more
 
 
 def test_lazy_predictions_outlive_the_estimator(client, rows) -> None:
@@ -146,6 +154,7 @@ def repeated_rows(client: distributed.Client) -> DistributedGPRegressor:
         "optimizer": None,
         "partition": np.arange(120) // 30,
         "selection": "all",
+        "n_neighbors": 0,
         "aggregation": Repairing(),
         "standardize": False,
         "training": "full",

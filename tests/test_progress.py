@@ -21,7 +21,7 @@ STAGES = [
     "training on small blocks",
     "dividing the rows among experts",
     "fitting the selector",
-    "choosing the number of experts",
+    "choosing experts and neighbours",
 ]
 
 

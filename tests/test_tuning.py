@@ -37,8 +37,8 @@ def test_the_choice_has_a_reason_and_evidence(capsys: pytest.CaptureFixture[str]
     X, y = smooth_problem()
     model = DistributedGPRegressor(**SETTINGS, verbose=1).fit(X, y)
     choice = model.choices_["n_selected"]
-    losses = choice.evidence["nlpd_by_setup"]
-    assert losses[choice.value] <= min(losses.values()) + tuning.WORTHWHILE
+    losses = choice.evidence["loss_by_setup"]
+    assert losses[choice.value] <= min(losses.values()) + 5 * tuning.PRICE  # 5: doublings of the time
     assert f"{losses[choice.value]:.4g} on {choice.evidence['rows']} held-out rows" in choice.reason
     assert f"prediction: {choice}" in capsys.readouterr().out
     chosen = model.predictor_.tuning
@@ -51,10 +51,14 @@ def test_without_neighbours_the_fewest_experts_that_are_good_enough_are_chosen()
     X, y = smooth_problem()
     model = DistributedGPRegressor(**SETTINGS, n_neighbors=0).fit(X, y)
     choice = model.choices_["n_selected"]
-    losses = choice.evidence["nlpd_by_setup"]
+    losses = choice.evidence["loss_by_setup"]
     assert set(losses) == {str(tuning.Tuning(k)) for k in tuning.EXPERTS}
-    good = [name for name, loss in losses.items() if loss <= min(losses.values()) + tuning.WORTHWHILE]
-    assert choice.value == min(good)  # "1 expert" < "2 experts" < …
+    priced = {
+        k: losses[str(t)] + tuning.PRICE * np.log2(t.cost)
+        for k in (1, 2, 3, 4, 5, 6, 8)
+        for t in [tuning.Tuning(k)]
+    }
+    assert choice.value == str(tuning.Tuning(min(priced, key=priced.__getitem__)))
     assert model.select(X[:50]).shape == (50, int(choice.value.split()[0]))
 
 
@@ -70,13 +74,13 @@ def test_every_set_of_candidates_gives_a_setup(candidates: tuple[int, ...]) -> N
         assert found.tuning.n_neighbors in candidates
         assert found.tuning.n_selected in experts
         alone = {str(tuning.Tuning(0, m)) for m in candidates}
-        assert alone & found.choice.evidence["nlpd_by_setup"].keys()
+        assert alone & found.choice.evidence["loss_by_setup"].keys()
 
 
 def test_the_own_expert_is_chosen_where_parts_have_borders() -> None:
     X, y = smooth_problem()
     model = DistributedGPRegressor(**SETTINGS).fit(X, y)
-    losses = model.choices_["n_selected"].evidence["nlpd_by_setup"]
+    losses = model.choices_["n_selected"].evidence["loss_by_setup"]
     assert losses["own expert of 128 rows"] < losses["1 expert"]
     assert model.predictor_.tuning.n_neighbors > 0
 
@@ -84,9 +88,9 @@ def test_the_own_expert_is_chosen_where_parts_have_borders() -> None:
 def test_a_single_wrong_target_does_not_decide() -> None:
     residual = np.array([[0.1], [-0.2], [1e6]])
     std = np.ones((3, 1))
-    robust = tuning._robust_nlpd(residual, np.zeros((3, 1)), std)
-    assert robust == pytest.approx(np.mean([0.005, 0.02, 72.0]) + 0.5 * np.log(2 * np.pi))
-    assert tuning._robust_nlpd(residual[:2], np.zeros((2, 1)), std[:2]) == pytest.approx(
+    robust = tuning._nlpd(residual, std)
+    assert robust == pytest.approx(np.mean([0.005, 0.02, 800.0]) + 0.5 * np.log(2 * np.pi))
+    assert tuning._nlpd(residual[:2], std[:2]) == pytest.approx(
         nlpd(residual[:2, 0], np.zeros(2), np.ones(2))
     )
 
@@ -99,8 +103,8 @@ def test_the_losses_are_those_of_models_without_the_held_out_rows() -> None:
     folds = _folds(experts, 10**9, np.random.RandomState(model.model_.seeds.tuning))
     held_out = np.concatenate(folds)
     assert len(np.unique(held_out)) == len(held_out)
-    losses = model.choices_["n_selected"].evidence["nlpd_by_setup"]
-    expected = []
+    losses = model.choices_["n_selected"].evidence["loss_by_setup"]
+    expected, squares = [], []
     for rows in folds:
         kept = np.setdiff1d(np.arange(len(experts.X)), rows)
         labels = np.searchsorted(experts.offsets, kept, side="right") - 1
@@ -116,7 +120,9 @@ def test_the_losses_are_those_of_models_without_the_held_out_rows() -> None:
             gp = GaussianProcessRegressor(covariance.kernel, optimizer=None, alpha=0.0)
             mean, std = gp.fit(experts.X[own], experts.y[own, 0]).predict(experts.X[[row]], return_std=True)
             expected.append(nlpd(experts.y[[row], 0], mean, std))  # std includes the noise
-    assert losses["1 expert"] == pytest.approx(np.mean(expected), rel=1e-6)
+            squares.append((experts.y[row, 0] - mean[0]) ** 2)
+    loss = 0.5 * (np.mean(expected) + 0.5 * np.log(np.mean(squares)))
+    assert losses["1 expert"] == pytest.approx(loss, rel=1e-6)
 
 
 def test_weak_experts_are_pruned_and_padded() -> None:
@@ -198,9 +204,10 @@ def test_a_variance_that_is_too_small_is_corrected() -> None:
 
 def test_a_scale_of_the_user_is_kept() -> None:
     X, y = jumping_problem(300)
-    model = DistributedGPRegressor(**SETTINGS, n_selected=2, optimizer=None, aggregation=NPAE()).fit(X, y)
+    plain_npae, scaled_npae = NPAE(disagreement=None), NPAE(disagreement=None, scale=4.0)
+    model = DistributedGPRegressor(**SETTINGS, n_selected=2, optimizer=None, aggregation=plain_npae).fit(X, y)
     plain = model.predict(X, return_std=True)[1]
-    scaled = model.set_params(aggregation=NPAE(scale=4.0)).predict(X, return_std=True)[1]
+    scaled = model.set_params(aggregation=scaled_npae).predict(X, return_std=True)[1]
     assert np.all((scaled > 1.5 * plain) & (scaled <= 2.0 * plain))
 
 
@@ -234,7 +241,8 @@ def test_far_from_the_data_the_variance_is_not_corrected() -> None:
 @pytest.mark.filterwarnings("ignore::gpexperts.exceptions.BoundWarning")
 def test_the_latent_variance_is_not_corrected() -> None:
     X, y = jumping_problem(600)
-    model = DistributedGPRegressor(**SETTINGS, n_selected=3, aggregation=NPAE(disagreement=2.0)).fit(X, y)
+    model = DistributedGPRegressor(**SETTINGS, n_selected=3, n_neighbors=64).fit(X, y)
+    model.set_params(aggregation=NPAE(disagreement=2.0))
     corrected = model.predict(X, return_std=True, latent=True)[1]
     plain = model.set_params(aggregation=NPAE(disagreement=None)).predict(X, return_std=True, latent=True)[1]
     np.testing.assert_array_equal(corrected, plain)
@@ -247,14 +255,42 @@ def test_a_given_number_of_experts_is_not_tuned() -> None:
     assert np.all(model.select(X) >= 0)
     model.set_params(n_neighbors=50)
     assert np.all(model.select(X) >= 0)
-    assert model.predictor_.tuning == tuning.Tuning(3, 50)
-    assert "n_selected" not in model.choices_
+    assert model.predictor_.tuning[:2] == (3, 50)
+
+
+@pytest.mark.filterwarnings("ignore::gpexperts.exceptions.BoundWarning")
+def test_the_variance_of_a_given_own_expert_is_corrected() -> None:
+    X, y = jumping_problem()
+    train, test = slice(0, 900), slice(900, None)
+    model = DistributedGPRegressor(**SETTINGS, n_selected=0, n_neighbors=64).fit(X[train], y[train])
+    corrected = model.predict(X[test], return_std=True)
+    plain = model.set_params(aggregation=NPAE(disagreement=None)).predict(X[test], return_std=True)
+    np.testing.assert_allclose(corrected[0], plain[0])
+    assert nlpd(y[test], *corrected) < nlpd(y[test], *plain) - 0.1
+
+
+def test_the_floor_costs_little_and_is_the_largest_such() -> None:
+    X, y = jumping_problem()
+    model = DistributedGPRegressor(**SETTINGS, n_selected=0, n_neighbors=64, optimizer=None).fit(X, y)
+    predictor = model.predictor_
+    chosen = predictor.tuning
+    assert chosen.floor in tuning.FLOORS
+    held = held_out(model.model_, predictor.settings, predictor.selector)
+    tuner = tuning._Tuner(held, predictor.settings.aggregator, ThreadEngine(1))
+    moments = tuner.moments(0, 64)
+
+    def loss(floor: float) -> float:
+        prediction = chosen._replace(floor=floor).applied(tuner.aggregator).combine(moments)
+        return tuning._nlpd(tuner.y - prediction.mean, np.sqrt(prediction.observation_var(tuner.noise)))
+
+    assert loss(chosen.floor) <= loss(0.0) + tuning.PREMIUM
+    assert all(loss(f) > loss(0.0) + tuning.PREMIUM for f in tuning.FLOORS if f > chosen.floor)
 
 
 def test_neighbours_are_chosen_beside_a_given_number_of_experts() -> None:
     X, y = smooth_problem(300)
     model = DistributedGPRegressor(**SETTINGS, n_selected=3).fit(X, y)
-    losses = model.choices_["n_selected"].evidence["nlpd_by_setup"]
+    losses = model.choices_["n_selected"].evidence["loss_by_setup"]
     assert {"3 experts", "own expert of 128 rows and 3 experts"} == set(losses)
     assert np.all(model.select(X) >= 0)  # a given K is not pruned
 

@@ -19,7 +19,7 @@ from gpexperts.progress import reporters
 from gpexperts.selection import ExpertsView, Selector
 from gpexperts.selection.base import checked_index
 from gpexperts.settings import Settings
-from gpexperts.tuning import EXPERTS, NEIGHBORS, Setups, Tuned, Tuning, tune
+from gpexperts.tuning import EXPERTS, NEIGHBORS, Setups, Tuned, Tuning, leaves_corrections, tune
 from gpexperts.validation import is_auto
 
 __all__ = ["check_served", "evaluation_engine", "expert_means", "experts_view", "held_out", "tuned"]
@@ -84,7 +84,7 @@ def tuned(model: FittedModel, settings: Settings, selector: Selector) -> Tuned |
     n_experts, given = model.experts.n_experts, settings.n_selected(model.experts.n_experts)
     setups = _setups(model, settings, selector, given)
     only = len(setups.experts) == len(setups.neighbors) == 1
-    if not only:
+    if not only or (setups.neighbors[0] > 0 and leaves_corrections(settings.aggregator)):
         reporters().start("choosing experts and neighbours")
         if held := held_out(model, settings, selector):
             return tune(held, setups, settings.aggregator, evaluation_engine(model, settings))

@@ -1,9 +1,8 @@
-"""Which experts a query uses, and how the variance is corrected: chosen by held-out log density.
+"""Which experts a query uses, and how the variance is corrected: chosen by held-out rows.
 
-Compared are the own expert with m rows, K selected experts, and both.
+Compared are the own expert with m rows, K selected experts, and both, by log density, error and time.
 The moments of fewer experts are the first columns of the moments of more, so that one evaluation compares
-every K, every pruning and every correction of the variance. Of the setups whose log density is as good as the
-best, the cheapest is chosen.
+every K, every pruning and every correction of the variance. Corrections are chosen by log density alone.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from gpexperts.engines.base import Engine
 from gpexperts.experts.moments import ExpertMoments, Request
 from gpexperts.held_out import Held
 
-__all__ = ["NEIGHBORS", "Setups", "Tuned", "Tuning", "scores_of", "tune"]
+__all__ = ["NEIGHBORS", "Setups", "Tuned", "Tuning", "leaves_corrections", "scores_of", "tune"]
 
 EXPERTS = (1, 2, 3, 4, 5, 6, 8)
 NEIGHBORS = (32, 64, 128, 256, 512)
@@ -30,19 +29,32 @@ BESIDE = (1, 2, 4)
 """Candidates of K, of m, the m that is tried first, and candidates of K beside the own expert."""
 CLOSE = 0.015
 """Nats per query: the own expert and selected experts are tried together if they are this close."""
+BEHIND, FEW_EXPERTS = 0.05, 3
+"""If so few selected experts are this much worse than the own expert, more are not tried."""
+LARGE, EVERY = 256, 4
+"""Own experts with more rows than this are tried on every fourth held-out row first."""
 PRUNINGS = (0.3, 0.1, 0.03, 0.01, 1e-3)
-DISAGREEMENTS = (None, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
-ROUGH_DISAGREEMENTS = (None, 2.0, 16.0)
+DISAGREEMENTS = (None, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 64.0)
+ROUGH_DISAGREEMENTS = (None, 0.5, 2.0, 16.0)
 LOCAL_NOISES = (0.0, 0.25, 0.5, 0.75, 1.0)
 ROUGH_LOCAL_NOISES = (0.0, 0.5, 1.0)
-SCALES = tuple(np.geomspace(0.3, 3.0, 21).tolist())
-CLIPPED = 12.0
+SCALES = tuple(np.geomspace(0.1, 10.0, 41).tolist())
+CLIPPED = 40.0
 """Standardised residuals are clipped to this size when setups are compared: otherwise a single row with a
-gross error in its target, or two equal inputs with very different targets, would decide."""
+gross error in its target would decide."""
+FLOORS = (4.0, 2.0, 1.0, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001)
+PREMIUM = 0.04
+"""Candidates of the smallest factor of the variance, and what the chosen one may cost in nats per query: rare
+large errors, which the held-out rows may not show, decide how small a variance can be."""
 WORTHWHILE = 0.002
-"""Nats per query: what a cheaper setup may cost, and what a correction of the variance must gain."""
+"""Nats per query: what more rows or a correction of the variance must gain."""
+PRICE = 0.005
+"""Nats per query: what twice the time must gain."""
+CLEARLY = 0.1
+"""Nats per query: what selected experts must gain over the own expert alone. A single query takes ten times
+as long with them, and the experts' borders show."""
 MANY_EXPERTS, DEARER = 1000, 3.0
-"""With more experts than this, queries hardly share work: a cheaper setup may cost this many times more."""
+"""With more experts than this, queries hardly share work: time has this many times the price."""
 
 
 class Tuning(NamedTuple):
@@ -60,10 +72,12 @@ class Tuning(NamedTuple):
     """Factor of NPAE's `scale`."""
     local_noise: float = 0.0
     """NPAE's `local_noise`."""
+    floor: float = 0.0
+    """NPAE's `floor`."""
 
     def applied(self, aggregator: Aggregator) -> Aggregator:
         """Return the aggregator with these corrections, where it leaves them to be chosen."""
-        if not _corrects(aggregator):
+        if not leaves_corrections(aggregator):
             return aggregator
         assert isinstance(aggregator, NPAE)
         aggregator.check_parameters()
@@ -71,6 +85,7 @@ class Tuning(NamedTuple):
         corrected.disagreement = self.disagreement
         corrected.scale = aggregator.scale * self.scale
         corrected.local_noise = max(aggregator.local_noise, self.local_noise)
+        corrected.floor = max(aggregator.floor, self.floor)
         return corrected
 
     @property
@@ -104,7 +119,8 @@ class Tuned(NamedTuple):
     """(n, p) |y − mean| / std of the held-out rows."""
 
 
-def _corrects(aggregator: Aggregator) -> bool:
+def leaves_corrections(aggregator: Aggregator) -> bool:
+    """Whether the corrections of the variance are left to be chosen."""
     return isinstance(aggregator, NPAE) and aggregator.disagreement == "auto"
 
 
@@ -137,25 +153,23 @@ class _Tuner:
         self.experts = held[0].rest
         self.y = np.concatenate([h.y for h in held])
         self.noise = self.experts.covariance.noise_variance
-        self.corrects = _corrects(aggregator)
+        self.corrects = leaves_corrections(aggregator)
         self.tried: dict[Tuning, tuple[float, ExpertMoments]] = {}
 
     def choose(self, setups: Setups) -> Tuned:
         many = self.experts.n_experts > MANY_EXPERTS
-        price = WORTHWHILE * (DEARER if many else 1.0)
+        price = PRICE * (DEARER if many else 1.0)
         fixed = [k for k in setups.experts if 0 < k <= self.experts.n_experts]
         own = [m for m in setups.neighbors if m > 0]
-        if fixed and 0 in setups.neighbors:
-            moments = self.moments(max(fixed), 0)
-            self._try((Tuning(k), moments.first(k)) for k in fixed)
         if own and 0 in setups.experts:
             self._try_neighbors(own)
+        if fixed and 0 in setups.neighbors:
+            self._try_experts(fixed)
         self._try_both(fixed, own, alone=0 in setups.experts, without=0 in setups.neighbors)
-        best = min(loss for loss, _ in self.tried.values())
-        tuning = min((t for t, (loss, _) in self.tried.items() if loss <= best + price), key=lambda t: t.cost)
+        tuning = self._cheapest(price)
         loss, moments = self.tried[tuning]
         by_setup = {str(t): value for t, (value, _) in self.tried.items()}
-        evidence: dict[str, Any] = {"rows": len(self.y), "nlpd_by_setup": by_setup}
+        evidence: dict[str, Any] = {"rows": len(self.y), "loss_by_setup": by_setup}
         if tuning.n_selected > 1 and len(fixed) > 1:  # a given K is used as it is
             by_prune = {p: self._loss(moments.without_weak(p)) for p in PRUNINGS}
             harmless = [p for p, value in by_prune.items() if value <= loss + 0.5 * WORTHWHILE]
@@ -168,6 +182,16 @@ class _Tuner:
         evidence["tuning"] = tuning._asdict()
         reason = _reason(tuning, by_setup, len(self.y))
         return Tuned(tuning, Choice(str(tuning), reason, evidence), self.scores(tuning, moments))
+
+    def _cheapest(self, price: float) -> Tuning:
+        """The setup with the best loss, after the price of its time."""
+        losses = {t: loss + price * float(np.log2(t.cost)) for t, (loss, _) in self.tried.items()}
+        own = {t: loss for t, loss in losses.items() if t.n_selected == 0}
+        others = {t: loss for t, loss in losses.items() if t.n_selected > 0}
+        if not own or not others:
+            return min(losses, key=losses.__getitem__)
+        best_own, best_other = (min(some, key=some.__getitem__) for some in (own, others))
+        return best_other if losses[best_other] < losses[best_own] - CLEARLY else best_own
 
     def _try(self, setups: Any) -> None:
         for tuning, moments in setups:
@@ -185,12 +209,31 @@ class _Tuner:
         start = min(range(len(own)), key=lambda i: abs(own[i] - FIRST_NEIGHBORS))
         first = loss(own[start])
         for i in range(start + 1, len(own)):
+            if own[i] > LARGE and not self._promises(own[i - 1], own[i]):
+                break
             if loss(own[i]) > loss(own[i - 1]) - WORTHWHILE:
                 break
         if first <= min(loss(m) for m in own[start : start + 2]) + WORTHWHILE:
             for i in range(start - 1, -1, -1):
                 if loss(own[i]) > loss(own[i + 1]) + WORTHWHILE:
                     break
+
+    def _promises(self, small: int, large: int) -> bool:
+        """Whether an own expert of more rows is better on a part of the held-out rows."""
+        few = [h._replace(X=h.X[::EVERY], y=h.y[::EVERY]) for h in self.held]
+        some = _Tuner(few, self.aggregator, self.engine)
+        some._try((Tuning(0, m), some.moments(0, m)) for m in (small, large))
+        return some.tried[Tuning(0, large)][0] < some.tried[Tuning(0, small)][0] - WORTHWHILE
+
+    def _try_experts(self, fixed: list[int]) -> None:
+        """Try selected experts; few of them first, if there is an own expert to compare with."""
+        few = [k for k in fixed if k <= FEW_EXPERTS]
+        for tried in [few, fixed] if self.tried and few and few != fixed else [fixed]:
+            best_own = min((loss for loss, _ in self.tried.values()), default=np.inf)
+            moments = self.moments(max(tried), 0)
+            self._try((Tuning(k), moments.first(k)) for k in tried)
+            if min(self.tried[Tuning(k)][0] for k in tried) > best_own + BEHIND:
+                return
 
     def _try_both(self, fixed: list[int], own: list[int], *, alone: bool, without: bool) -> None:
         """Try the own expert beside selected ones, if one of them alone is not clearly better."""
@@ -220,12 +263,20 @@ class _Tuner:
         return ExpertMoments.concatenate([h.moments(n_selected, request, self.engine) for h in self.held])
 
     def _loss(self, moments: ExpertMoments) -> float:
-        """NLPD with the best correction, if one is to be chosen: the setup must not depend on its faults."""
+        """The mean of NLPD, with the best correction if one is to be chosen, and ½ log of the squared error.
+
+        So the choice of a setup does not depend on faults that can be corrected later, and the error counts
+        as much as the density.
+        """
+        prediction = self.aggregator.combine(moments)
+        residual = self.y - prediction.mean
         if self.corrects:
             tried = self._corrections(Tuning(0), moments, ROUGH_DISAGREEMENTS, ROUGH_LOCAL_NOISES)
-            return min(loss for loss, _ in tried)
-        prediction = self.aggregator.combine(moments)
-        return _robust_nlpd(self.y, prediction.mean, np.sqrt(prediction.observation_var(self.noise)))
+            nlpd = min(loss for loss, _ in tried)
+        else:
+            nlpd = _nlpd(residual, np.sqrt(prediction.observation_var(self.noise)))
+        error = max(float(np.mean(residual**2)), np.finfo(float).tiny)
+        return 0.5 * (nlpd + 0.5 * float(np.log(error)))
 
     def _corrected(self, tuning: Tuning, moments: ExpertMoments) -> tuple[Tuning, dict[str, float]]:
         """Choose the corrections of an observation's variance: the fewest that are as good as the best."""
@@ -233,12 +284,24 @@ class _Tuner:
         least = min(loss for loss, _ in tried)
         good = [(loss, t) for loss, t in tried if loss <= least + WORTHWHILE]
         fewest = min(_number_of_corrections(t) for _, t in good)
-        _, chosen = min((loss, t) for loss, t in good if _number_of_corrections(t) == fewest)
+        least, chosen = min((loss, t) for loss, t in good if _number_of_corrections(t) == fewest)
+        if chosen.local_noise or chosen.disagreement is not None:
+            chosen = self._insured(chosen, moments, least)
         evidence: dict[str, float] = {}
         for loss, t in tried:
             kind = f"disagreement={t.disagreement}, local_noise={t.local_noise}"
             evidence[kind] = min(loss, evidence.get(kind, np.inf))
         return chosen, evidence
+
+    def _insured(self, tuning: Tuning, moments: ExpertMoments, loss: float) -> Tuning:
+        """Return the setup with the largest floor of the variance that costs little."""
+        for floor in FLOORS:
+            floored = tuning._replace(floor=floor)
+            prediction = floored.applied(self.aggregator).combine(moments)
+            std = np.sqrt(prediction.observation_var(self.noise))
+            if _nlpd(self.y - prediction.mean, std) <= loss + PREMIUM:
+                return floored
+        return tuning
 
     def _corrections(
         self,
@@ -249,15 +312,16 @@ class _Tuner:
     ) -> list[tuple[float, Tuning]]:
         """The NLPD of each correction."""
         tried = []
-        several = moments.index.shape[1] > 1
+        scales = SCALES if getattr(self.aggregator, "scale", 1.0) == 1.0 else (1.0,)  # a given one is kept
+        several = moments.index.shape[1] > 1 or moments.own_disagreement is not None
         for disagreement, local_noise in product(disagreements if several else (None,), local_noises):
             corrected = tuning._replace(disagreement=disagreement, local_noise=local_noise)
             prediction = corrected.applied(self.aggregator).combine(moments)
-            for scale in SCALES:
+            for scale in scales:
                 scaled = prediction.corrected(scale, moments.prior_var)
                 std = np.sqrt(scaled.observation_var(self.noise))
                 scale = 1.0 if abs(scale - 1.0) < 1e-9 else scale
-                tried.append((_robust_nlpd(self.y, scaled.mean, std), corrected._replace(scale=scale)))
+                tried.append((_nlpd(self.y - scaled.mean, std), corrected._replace(scale=scale)))
         return tried
 
     def scores(self, tuning: Tuning, moments: ExpertMoments) -> np.ndarray:
@@ -276,14 +340,14 @@ def _reason(tuning: Tuning, by_setup: dict[str, float], n: int) -> str:
     if tuning.scale != 1.0:
         corrections.append(f"a factor of {tuning.scale:.3g}")
     return (
-        f"NLPD {by_setup[str(tuning)]:.4g} on {n} held-out rows{compared and f' ({compared})'}; "
+        f"loss {by_setup[str(tuning)]:.4g} on {n} held-out rows{compared and f' ({compared})'}; "
         f"the variance is corrected by {' and '.join(corrections) or 'nothing'}"
     )
 
 
-def _robust_nlpd(y: np.ndarray, mean: np.ndarray, std: np.ndarray) -> float:
-    """NLPD with standardised residuals clipped to ±`CLIPPED`."""
-    z = np.clip((y - mean) / std, -CLIPPED, CLIPPED)
+def _nlpd(residual: np.ndarray, std: np.ndarray) -> float:
+    """NLPD of arrays (n, p), with standardised residuals clipped to ±`CLIPPED`."""
+    z = np.clip(residual / std, -CLIPPED, CLIPPED)
     return float(np.mean(0.5 * z**2 + np.log(std)) + 0.5 * np.log(2.0 * np.pi))
 
 

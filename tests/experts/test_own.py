@@ -52,6 +52,42 @@ def taper_of(near: Neighbourhood, i: int, full: float = module.FULL_SHARE) -> np
 # ---------------------------------------------------------------------------------- dense formulas
 
 
+@pytest.mark.parametrize("m", [3, 4, 5, 20, 64])
+def test_disagreement_is_that_of_predictions_from_more_and_more_rows(m: int) -> None:
+    """Δ_j is the change of an untapered prediction from the nearest 4, 8, 16, … rows to the next number."""
+    experts, T = experts_of(KERNELS["matern32"]), queries_of()
+    near = experts.neighbourhood(T, m, SERIAL)._replace(rim=np.full(len(T), np.inf))
+    own = own_predictions(experts.covariance, near, T, SERIAL, local_noise=True)
+    for i in range(len(T)):
+        Q, means, explained = np.zeros(2), [], []
+        for h in [*module.nested(m), m]:
+            C = experts.covariance.gram(near.X[i, :h]) + experts.covariance.noise_variance * np.eye(h)
+            k = experts.covariance(near.X[i, :h], T[i : i + 1])[:, 0]
+            means.append(k @ np.linalg.solve(C, near.y[i, :h]))
+            explained.append(k @ np.linalg.solve(C, k))
+        for before in range(len(means) - 1):
+            change = means[before + 1] - means[before]
+            Q += change**2 / (explained[before + 1] - explained[before])
+        np.testing.assert_allclose(own.disagreement[i], Q, rtol=1e-6, atol=1e-12)
+
+
+def test_disagreement_has_its_degrees_of_freedom_as_mean_where_the_kernel_is_right() -> None:
+    rng = np.random.default_rng(0)
+    covariance = covariance_of(1.0 * Matern(0.3, nu=1.5) + WhiteKernel(0.05))
+    X = rng.uniform(size=(400, 1, 2))
+    points = np.concatenate([X + 0.1 * rng.normal(size=(400, 40, 2))], axis=1)
+    points = np.take_along_axis(points, np.argsort(((points - X) ** 2).sum(axis=2), axis=1)[:, :, None], 1)
+    y = np.stack(
+        [np.linalg.cholesky(covariance.gram(P) + 0.05 * np.eye(40)) @ rng.normal(size=40) for P in points]
+    )
+    sq = ((points - X) ** 2).sum(axis=2) / 0.09
+    near = Neighbourhood(
+        points, y[:, :, None], sq, np.full(400, np.inf), np.zeros_like(sq, int), np.zeros_like(sq, int)
+    )
+    own = own_predictions(covariance, near, X[:, 0], SERIAL, local_noise=True)
+    assert np.mean(own.disagreement) == pytest.approx(len(module.nested(40)), rel=0.15)
+
+
 @pytest.mark.parametrize("name", KERNELS)
 @pytest.mark.parametrize("m", [1, 5, 64, 130])
 def test_moments_are_weighted_means_of_nested_neighbourhoods(name: str, m: int) -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpexperts.engines import ThreadEngine
-from gpexperts.rows.neighbours import Nearest, RowIndex, _keys, _Scan, _Tree, merged
+from gpexperts.rows.neighbours import Nearest, RowIndex, _Scan, _Tree, distance_keys, merged
 
 _rng = np.random.default_rng(0)
 ROWS = {
@@ -32,7 +32,7 @@ def sorted_rows(X: np.ndarray, t: np.ndarray, metric: np.ndarray, numbers: np.nd
     """All rows by (distance, number), and their squared distances."""
     centre = X.mean(axis=0)
     sq = (((X - centre) / metric - (t - centre) / metric) ** 2).sum(axis=1)
-    order = np.lexsort((numbers, _keys(sq)))
+    order = np.lexsort((numbers, distance_keys(sq)))
     return order, sq
 
 

@@ -30,7 +30,7 @@ class Aggregator(BaseEstimator, ABC):
 
     @property
     def needs_local_noise(self) -> bool:
-        """Whether `combine` reads ``moments.local_noise``."""
+        """Whether `combine` reads ``moments.local_noise`` or the own expert's disagreement."""
         return False
 
     @abstractmethod

@@ -35,7 +35,8 @@ class NPAE(Aggregator):
         covariance R − r rᵀ/s², so that Q = min_c (μ − c r)ᵀ R⁻¹ (μ − c r) is χ² with K − 1 degrees of
         freedom under the model. The variance of an observation is multiplied by (ν + Q) / (ν + K − 1),
         whose mean is 1 under the model. None applies no such correction. With ``"auto"``, this parameter and
-        the next two are chosen by held-out log density if ``n_selected="auto"``; otherwise it means None.
+        the next three are chosen by held-out log density if there is an own expert or
+        ``n_selected="auto"``; otherwise it means None.
     scale : float
         Constant factor of the variance of an observation.
     local_noise : float
@@ -43,6 +44,8 @@ class NPAE(Aggregator):
         residuals of an expert's rows near the query with their predicted variance; it is averaged over the
         experts with weights |w|. The variance of an observation is multiplied by this power of it. It is
         above 1 where the noise is larger or the function is rougher than elsewhere.
+    floor : float
+        The product of the corrections is at least this.
 
     Notes
     -----
@@ -59,15 +62,18 @@ class NPAE(Aggregator):
         disagreement: float | str | None = "auto",
         scale: float = 1.0,
         local_noise: float = 0.0,
+        floor: float = 0.0,
     ) -> None:
         self.nugget = nugget
         self.disagreement = disagreement
         self.scale = scale
         self.local_noise = local_noise
+        self.floor = floor
 
     @property
     def needs_local_noise(self) -> bool:
-        return self.local_noise != 0  # `combine` refuses what is not a number
+        # `combine` refuses what is not a number.
+        return self.local_noise != 0 or self._corrects_disagreement
 
     @property
     def _corrects_disagreement(self) -> bool:
@@ -84,6 +90,8 @@ class NPAE(Aggregator):
             raise ValueError(f"scale must be a positive number, got {self.scale!r}.")
         if not (is_number(self.local_noise) and 0.0 <= float(self.local_noise) <= 1.0):
             raise ValueError(f"local_noise must be a number from 0 to 1, got {self.local_noise!r}.")
+        if not (is_number(self.floor) and 0.0 <= float(self.floor) < np.inf):
+            raise ValueError(f"floor must be a number of at least 0, got {self.floor!r}.")
 
     def combine(self, moments: ExpertMoments) -> Prediction:
         self.check_parameters()
@@ -110,7 +118,7 @@ class NPAE(Aggregator):
             correction *= self._disagreement(system, moments, informative, mean, var)
         if self.local_noise:
             correction *= _local_variance_ratio(moments, weight) ** self.local_noise
-        return prediction.corrected(correction, moments.prior_var)
+        return prediction.corrected(np.maximum(correction, self.floor), moments.prior_var)
 
     def _system(self, moments: ExpertMoments, r: np.ndarray, informative: np.ndarray) -> np.ndarray:
         """R + ε s² I for every query, (n, K, K)."""
@@ -157,6 +165,8 @@ class NPAE(Aggregator):
         total = np.einsum("nkp,nkp->np", mu, _solve(system, mu))
         Q = np.maximum(total - mean**2 / explained[:, None], 0.0)
         freedom = np.maximum(informative.sum(axis=1) - 1, 0)[:, None]
+        if moments.own_disagreement is not None and moments.own_freedom is not None:
+            Q, freedom = Q + moments.own_disagreement, freedom + moments.own_freedom[:, None]
         nu = float(self.disagreement)  # type: ignore[arg-type]
         # Q is not defined for a singular system, and 0 for a single expert: no correction.
         return np.where((freedom > 0) & np.isfinite(Q), (nu + Q) / (nu + freedom), 1.0)

@@ -22,6 +22,7 @@ from gpexperts.experts.moments import VARIANCE_FLOOR, ExpertMoments, ExpertPredi
 from gpexperts.experts.own import (
     Neighbourhood,
     OwnPrediction,
+    nested,
     own_covariance,
     own_predictions,
     posterior_variance,
@@ -169,7 +170,7 @@ def moments_of(
     var = _posterior_variance(prior[:, None], explained)
     moments = ExpertMoments(index, mean, var, prior, explained=explained, local_noise=local_noise)
     if own is not None:
-        moments = _with_own(moments, own.prediction, own.number)
+        moments = _with_own(moments, own)
     if request.prune > 0:
         moments = moments.without_weak(request.prune)
     if request.covariance:
@@ -183,20 +184,23 @@ def moments_of(
     )
 
 
-def _with_own(moments: ExpertMoments, own: OwnPrediction, number: int) -> ExpertMoments:
+def _with_own(moments: ExpertMoments, evaluated: EvaluatedOwn) -> ExpertMoments:
     """Add the own expert as the first column."""
-    noise = moments.local_noise
+    own, noise = evaluated.prediction, moments.local_noise
+    freedom = len(nested(evaluated.neighbourhood.squared_distance.shape[1]))
     assert moments.explained is not None
     if noise is not None and own.local_noise is not None:
         noise = np.concatenate([own.local_noise[:, None], noise], axis=1)
     var = posterior_variance(own, moments.prior_var)
     return replace(
         moments,
-        index=np.concatenate([np.full((len(var), 1), number), moments.index], axis=1),
+        index=np.concatenate([np.full((len(var), 1), evaluated.number), moments.index], axis=1),
         mean=np.concatenate([own.mean[:, None], moments.mean], axis=1),
         var=np.concatenate([var[:, None], moments.var], axis=1),
         explained=np.concatenate([own.explained[:, None], moments.explained], axis=1),
         local_noise=noise,
+        own_disagreement=own.disagreement,
+        own_freedom=None if own.disagreement is None else np.full(len(var), freedom),
     )
 
 

@@ -74,6 +74,10 @@ class ExpertMoments:
     query, divided by their predicted variance; 1 in padded columns. None unless requested."""
     explained: np.ndarray | None = None
     """(n, K) covariance of each expert's mean with the function, r_i; None stands for prior_var − var."""
+    own_disagreement: np.ndarray | None = None
+    """(n, p) Q of the own expert, see :class:`OwnPrediction`. None without one, or unless requested."""
+    own_freedom: np.ndarray | None = None
+    """(n,) the mean of Q if the kernel is right."""
 
     @property
     def selected(self) -> np.ndarray:
@@ -113,6 +117,8 @@ class ExpertMoments:
             explained=None if self.explained is None else self.explained[:, 1:],
             covariance=None if R is None else R[:, 1:, 1:],
             local_noise=None if self.local_noise is None else self.local_noise[:, 1:],
+            own_disagreement=None,
+            own_freedom=None,
         )
 
     def without(self, dropped: np.ndarray) -> ExpertMoments:

@@ -40,6 +40,7 @@ __all__ = [
     "FULL_SHARE",
     "Neighbourhood",
     "OwnPrediction",
+    "nested",
     "own_covariance",
     "own_predictions",
     "posterior_variance",
@@ -105,6 +106,9 @@ class OwnPrediction(NamedTuple):
     """q, (n, m); None unless requested."""
     local_noise: np.ndarray | None
     """Local variance ratio, (n, p); None unless requested."""
+    disagreement: np.ndarray | None
+    """Q, (n, p): how much predictions from more and more of the rows differ; None unless `local_noise` is
+    requested."""
     jittered: int
     """Queries whose matrix needed jitter."""
 
@@ -127,7 +131,7 @@ def own_predictions(
     """
     n, m = neighbourhood.squared_distance.shape
     size = max(1, min(_PIECE, _PIECE * 128 // m))
-    pieces = [slice(start, start + size) for start in range(0, n, size)]
+    pieces = [slice(start, start + size) for start in range(0, max(n, 1), size)]
 
     def piece(some: slice) -> OwnPrediction:
         return _predict(covariance, neighbourhood.part(some), queries[some], weights, local_noise)
@@ -135,10 +139,8 @@ def own_predictions(
     if len(pieces) == 1:
         return piece(pieces[0])
     *arrays, jittered = zip(*engine.map(piece, pieces), strict=True)
-    mean, explained, variance, q, ratio = (
-        None if column[0] is None else np.concatenate(column) for column in arrays
-    )
-    return OwnPrediction(mean, explained, variance, q, ratio, sum(jittered))  # type: ignore[arg-type]
+    joined = (None if column[0] is None else np.concatenate(column) for column in arrays)
+    return OwnPrediction(*joined, jittered=sum(jittered))  # type: ignore[arg-type, misc]
 
 
 def _predict(
@@ -155,6 +157,7 @@ def _predict(
     mean, explained, variance_of_mean = np.empty((n, p)), np.empty(n), np.empty(n)
     q = np.empty((n, m)) if weights else None
     z2, near = np.empty((n, h, p)), np.empty((n, h))
+    Q = np.empty((n, p)) if local_noise else None
     jittered, order = 0, m + 1 + p
     step = max(1, _CACHED // order**2)
     stack = np.empty((min(step, n), order, order))
@@ -176,6 +179,8 @@ def _predict(
         mean[some] = np.matmul(faded[:, None], b)[:, 0]
         explained[some] = np.einsum("bm,bm->b", faded, a)
         variance_of_mean[some] = np.einsum("bm,bm->b", faded, faded)
+        if Q is not None:
+            Q[some] = _disagreement(faded, b) / scale
         if q is not None:
             q[some] = faded
             solve_transposed_each_in_place(A, m, q[some])
@@ -190,7 +195,7 @@ def _predict(
         rim = rows.squared_distance[:, h] if h < m else rows.rim
         kept = _taper(rows.squared_distance[:, :h], rim, 0.5)
         ratio = _variance_ratio(z2, near**2 * kept, kept)
-    return OwnPrediction(mean, explained * scale, variance_of_mean * scale, q, ratio, jittered)
+    return OwnPrediction(mean, explained * scale, variance_of_mean * scale, q, ratio, Q, jittered)
 
 
 def _fill(
@@ -248,6 +253,25 @@ def _taper(sq: np.ndarray, rim: np.ndarray, full: float) -> np.ndarray:
     u = np.divide(distance, width, out=np.zeros_like(distance), where=width > 0.0)
     np.minimum(u, 1.0, out=u)
     return np.subtract(1.0, u, out=u)
+
+
+def nested(m: int) -> list[int]:
+    """Numbers of the nearest rows, below m, whose predictions are compared: 4, 8, 16 and so on."""
+    return [4 * 2**k for k in range(m.bit_length()) if 4 * 2**k < m]
+
+
+def _disagreement(faded: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Σ_j Δ_j² / Var(Δ_j), (n, p), where Δ_j is what more rows change of the prediction.
+
+    With rows nearest first, the prediction from the first h rows is the sum of the first h terms of
+    μ = Σ_i W_i a_i b_i, and the terms are independent with variances W_i² a_i² if the kernel is right.
+    """
+    starts = nested(faded.shape[1])
+    if not starts:
+        return np.zeros((len(b), b.shape[2]))
+    change = np.add.reduceat(faded[:, :, None] * b, starts, axis=1)
+    variance = np.add.reduceat(faded**2, starts, axis=1)[:, :, None]
+    return np.divide(change**2, variance, out=np.zeros_like(change), where=variance > 0.0).sum(axis=1)
 
 
 def _variance_ratio(z2: np.ndarray, near: np.ndarray, kept: np.ndarray) -> np.ndarray:

@@ -165,7 +165,7 @@ def _learned(read: Decoder, tree: dict[str, Any], model: FittedModel, settings: 
     _check_experts(tuning, model, settings)
     require(is_number(tuning.prune) and 0.0 <= tuning.prune <= 1.0, "prune is not a share")
     require(tuning.disagreement is None or is_number(tuning.disagreement), "disagreement is not a number")
-    NPAE(0.0, tuning.disagreement, tuning.scale, tuning.local_noise).check_parameters()
+    NPAE(0.0, tuning.disagreement, tuning.scale, tuning.local_noise, tuning.floor).check_parameters()
     if isinstance(aggregator := tuning.applied(settings.aggregator), NPAE):
         aggregator.check_parameters()
     calibration = _calibration(read, tree["calibration"], model)

@@ -51,7 +51,7 @@ def start_by_groups(
     inputs = [k for k, x in enumerate(values) if FEWEST_VALUES <= len(x) <= most]
     inputs = sorted(inputs, key=lambda k: -len(values[k]))[:MOST_INPUTS]
     free = covariance.in_order_of_theta(0.0, np.ones(len(values)), 0.0)
-    if not inputs or free.sum() < len(values):  # fixed length scales, or one for all inputs
+    if not inputs or np.count_nonzero(free) < len(values):  # fixed length scales, or one for all inputs
         return None
     small, best = sampler.of_sample(), (-np.inf, covariance)
     for k in inputs:

@@ -1,0 +1,86 @@
+"""A start in which one input names groups is found, and leads where the usual start does not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.gaussian_process.kernels import Matern, WhiteKernel
+
+from gpexperts.engines import ThreadEngine
+from gpexperts.kernels.named import covariance_of
+from gpexperts.kernels.raw import candidate_covariances
+from gpexperts.rows.arrays import ArrayRows
+from gpexperts.scaling import Standardizer
+from gpexperts.training.blocks import BlockSampler
+from gpexperts.training.groups import start_by_groups
+from gpexperts.training.polish import polish
+
+ENGINE = ThreadEngine(1)
+
+
+def grouped(n: int = 3000, levels: int = 60) -> tuple[np.ndarray, np.ndarray]:
+    """Each of many machines has a function of its own; numbers of machines that are near tell nothing."""
+    rng = np.random.default_rng(0)
+    machine = rng.integers(levels, size=n)
+    x, phase = rng.uniform(size=n), rng.uniform(0, 6, size=levels)
+    X = np.stack([machine / levels, x], axis=1)
+    return X, (np.sin(3 * x + phase[machine]) + 0.5 * rng.standard_normal(n))[:, None]
+
+
+def sampler_of(X: np.ndarray, y: np.ndarray, sample_rows: int | None = None) -> BlockSampler:
+    source = ArrayRows(X, y)
+    sample = source.sample(sample_rows or len(X), np.random.RandomState(1))
+    return BlockSampler(source, sample, np.arange(y.shape[1]), np.random.RandomState(0))
+
+
+@pytest.mark.parametrize("sample_rows", [None, 1500])
+def test_the_length_scale_of_the_group_is_below_its_steps(sample_rows: int | None) -> None:
+    X, y = grouped()
+    sampler = sampler_of(X, y, sample_rows)
+    candidates = candidate_covariances("auto", sampler.spread, sampler.y_spread, Standardizer.identity(2))
+    found = start_by_groups(candidates["matern12"], sampler, ENGINE)
+    assert found is not None
+    group, within = found.metric(np.ones(2))
+    assert group < 1 / 60
+    assert within > 0.1
+
+
+@pytest.mark.parametrize("worthwhile", [-1.0, 0.01, 10.0])
+def test_polishing_keeps_what_predicts_fresh_rows_best(
+    monkeypatch: pytest.MonkeyPatch, worthwhile: float
+) -> None:
+    monkeypatch.setattr("gpexperts.training.polish.POLISHING", ((300, 16, 6),))
+    monkeypatch.setattr("gpexperts.training.polish.CHECKED", (300, 32))
+    monkeypatch.setattr("gpexperts.training.polish.WORTHWHILE", worthwhile)
+    X, y = grouped()
+    sampler = sampler_of(X, y)
+    candidates = candidate_covariances("auto", sampler.spread, sampler.y_spread, Standardizer.identity(2))
+    smooth = candidates["matern32"].at(np.log([1.0, 0.5, 0.5, 0.5]))
+    polished = polish("matern32", candidates, smooth, sampler, ENGINE, report=lambda message: None)
+    score = {how: evidence.score for how, evidence in polished.evidence.items()}
+    assert score["groups"] > score["blocks"] + 0.2
+    if worthwhile == 10.0:
+        assert polished.covariance is smooth
+    else:
+        assert polished.covariance is not smooth
+    if worthwhile == -1.0:  # the last one that is not much worse
+        assert polished.name == list(candidates)[-1]
+        assert "groups" in polished.reason
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        1.0 * Matern([1.0, 1.0], "fixed", nu=0.5) + WhiteKernel(0.1),
+        1.0 * Matern(1.0, nu=0.5) + WhiteKernel(0.1),
+    ],
+)
+def test_fixed_or_common_length_scales_have_no_such_start(kernel) -> None:
+    assert start_by_groups(covariance_of(kernel), sampler_of(*grouped()), ENGINE) is None
+
+
+def test_inputs_without_repeated_values_have_no_such_start() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(500, 2))
+    kernel = 1.0 * Matern([1.0, 1.0], nu=0.5) + WhiteKernel(0.1)
+    assert start_by_groups(covariance_of(kernel), sampler_of(X, X[:, :1]), ENGINE) is None
