@@ -21,6 +21,10 @@ def _failed(results: list[Row], *names: str) -> str:
     return "".join(lines)
 
 
+def _number(row: Row, key: str) -> str:
+    return f"{row[key]:.4f}" if key in row else ""
+
+
 def smooth(results: list[Row]) -> str:
     """Medians over seeds for each setup, and the exact GP, for each number of rows."""
     head = ["rows", "setup", "seeds", "chosen", "SMSE to the truth", "relative to exact"]
@@ -70,7 +74,7 @@ def continuity(results: list[Row]) -> str:
     for r in done:
         for name, s in r["setups"].items():
             numbers = ("mean_step", "median_line", "latent_log_step", "std_log_step")
-            lines.append([r["data"], f"{r['rows']:,}", name, s["chosen"], *(f"{s[k]:.4f}" for k in numbers)])
+            lines.append([r["data"], f"{r['rows']:,}", name, s["chosen"], *(_number(s, k) for k in numbers)])
         notes.append(
             f"- {r['data']}, {r['rows']:,} rows: latent std of the own expert relative to that without "
             f"taper: median {r['std_ratio_median']:.3f}, mean {r['std_ratio_mean']:.3f}, largest "

@@ -29,14 +29,14 @@ from exact import DENSE, ExactGP, Settled
 from functions import FUNCTIONS, Problem, problem
 
 ROWS = {"field": 3600, "arm": 36_000}
-LINES = 10
+LINES = {"field": 10, "arm": 4}
 POINTS = 2000
 SETUPS = {"before": {"n_neighbors": 0, "n_selected": "auto"}, "after": {"n_neighbors": "auto"}}
 PART = 400
 """Rows of a fixed expert: what the defaults have above the size where the exact GP stops."""
 USUAL_NEIGHBORS = 128
 """The own expert that is compared with its untapered form where the defaults have none."""
-GRID = 150
+GRID = 110
 """Points of the maps in each direction."""
 
 
@@ -49,8 +49,8 @@ def fitted(name: str, rows: int) -> tuple[Any, Problem]:
 
 
 def lines(name: str, rng: np.random.Generator) -> np.ndarray:
-    """Return points (LINES, POINTS, d) on lines between random points of the box."""
-    start, end = (FUNCTIONS[name].inputs(LINES, rng)[:, None] for _ in range(2))
+    """Return points (lines, POINTS, d) on lines between random points of the box."""
+    start, end = (FUNCTIONS[name].inputs(LINES[name], rng)[:, None] for _ in range(2))
     return start + np.linspace(0.0, 1.0, POINTS)[:, None] * (end - start)
 
 
@@ -63,57 +63,65 @@ def exact_means(model: Any, data: Problem, X: np.ndarray) -> np.ndarray:
     return exact.solve(steps).mean(X)
 
 
-def predictions(model: Any, X: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Mean, latent std and std of an observation, each of the shape of X (LINES, POINTS, d) without d."""
-    flat, shape = X.reshape(-1, X.shape[-1]), X.shape[:-1]
-    mean, latent = model.predict(flat, return_std=True, latent=True)
-    _, std = model.predict(flat, return_std=True)
-    return mean.reshape(shape), latent.reshape(shape), std.reshape(shape)
+def predictions(model: Any, X: np.ndarray, *, latent: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and standard deviation (lines, POINTS) at X (lines, POINTS, d)."""
+    mean, std = model.predict(X.reshape(-1, X.shape[-1]), return_std=True, latent=latent)
+    return mean.reshape(X.shape[:-1]), std.reshape(X.shape[:-1])
 
 
-def steps(mean: np.ndarray, latent: np.ndarray, std: np.ndarray, exact: np.ndarray) -> dict[str, float]:
-    """Largest steps between neighbouring points of the lines; all arrays are (LINES, POINTS)."""
-    beyond = np.abs(np.diff(mean)) - np.abs(np.diff(exact))
-    per_line = (beyond / np.minimum(latent[:, 1:], latent[:, :-1])).max(axis=1)
-    return {
-        "mean_step": float(per_line.max()),
-        "median_line": float(np.median(per_line)),
-        "latent_log_step": float(np.abs(np.diff(np.log(latent))).max()),
-        "std_log_step": float(np.abs(np.diff(np.log(std))).max()),
-    }
-
-
-def untapered(model: Any, X: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the predictions of the own expert without its taper."""
+def without_taper(model: Any, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and latent std of the own expert without its taper."""
     from gpexperts.experts import own
 
     usual, own.FULL_SHARE = own.FULL_SHARE, 1.0
     try:
-        return predictions(model, X)
+        return predictions(model, X, latent=True)
     finally:
         own.FULL_SHARE = usual
 
 
+def mean_steps(mean: np.ndarray, latent: np.ndarray, exact: np.ndarray) -> dict[str, float]:
+    """Largest step of the mean beyond that of the exact GP, of all lines and of the median line."""
+    beyond = np.abs(np.diff(mean)) - np.abs(np.diff(exact))
+    per_line = (beyond / np.minimum(latent[:, 1:], latent[:, :-1])).max(axis=1)
+    return {"mean_step": float(per_line.max()), "median_line": float(np.median(per_line))}
+
+
+def log_step(std: np.ndarray) -> float:
+    """Largest |Δ log std|."""
+    return float(np.abs(np.diff(np.log(std))).max())
+
+
 def one(data: str, rows: int) -> None:
     """Fit, predict along the lines before and after, compare; print a line of JSON."""
-    model, rows_of_data = fitted(data, rows)
+    model, training = fitted(data, rows)
     X = lines(data, np.random.default_rng(1))
-    exact = exact_means(model, rows_of_data, X.reshape(-1, X.shape[-1])).reshape(X.shape[:-1])
+    exact = exact_means(model, training, X.reshape(-1, X.shape[-1])).reshape(X.shape[:-1])
     setups: dict[str, Any] = {}
     for name, parameters in SETUPS.items():
         model.set_params(**parameters)
         tuning = model.predictor_.tuning
-        setups[name] = {"chosen": str(tuning), **steps(*predictions(model, X), exact)}
-    m = tuning.n_neighbors or USUAL_NEIGHBORS
-    model.set_params(n_neighbors=m, n_selected=0)
-    alone, without = predictions(model, X), untapered(model, X)
-    setups["own expert alone"] = {"chosen": str(model.predictor_.tuning), **steps(*alone, exact)}
-    setups["own expert without taper"] = {"chosen": f"own expert of {m} rows", **steps(*without, exact)}
-    ratio = alone[1] / without[1]
+        mean, latent = predictions(model, X, latent=True)
+        setups[name] = {
+            "chosen": str(tuning),
+            **mean_steps(mean, latent, exact),
+            "latent_log_step": log_step(latent),
+            "std_log_step": log_step(predictions(model, X, latent=False)[1]),
+        }
+    if tuning.n_selected or not tuning.n_neighbors:
+        model.set_params(n_neighbors=tuning.n_neighbors or USUAL_NEIGHBORS, n_selected=0)
+        mean, latent = predictions(model, X, latent=True)
+    untapered_mean, untapered = without_taper(model, X)
+    ratio = latent / untapered
+    setups["own expert without taper"] = {
+        "chosen": str(model.predictor_.tuning),
+        **mean_steps(untapered_mean, untapered, exact),
+        "latent_log_step": log_step(untapered),
+    }
     result = {
         "kernel": model.choices_["kernel"].value,
         "n_experts": model.n_experts_,
-        "lines": LINES,
+        "lines": len(X),
         "points": POINTS,
         "setups": setups,
         "std_ratio_median": float(np.median(ratio)),

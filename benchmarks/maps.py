@@ -10,7 +10,7 @@ import numpy as np
 import common
 
 PICTURE = common.HERE.parent / "docs" / "maps.png"
-TITLES = {"before": "fixed experts alone (n_neighbors=0)", "after": "defaults"}
+TITLES = {"before": "before: n_neighbors=0", "after": "after: the defaults"}
 
 
 class Maps(NamedTuple):
@@ -49,28 +49,27 @@ def draw(maps: Maps, path: Path = PICTURE) -> None:
     mpl.use("Agg")
     from matplotlib import pyplot as plt
 
-    figure, axes = plt.subplots(2, 3, figsize=(9.6, 6.2), layout="constrained", sharex=True, sharey=True)
-    level = np.quantile(np.abs((maps.mean["before"] - maps.exact) / maps.latent["before"]), 0.99)
-    low, high = np.quantile(np.concatenate(list(maps.latent.values())), [0.01, 0.99])
-    for row, name in zip(axes, TITLES, strict=True):
-        mean, latent = maps.mean[name], maps.latent[name]
-        panels = (
-            ("mean", mean, {"cmap": "viridis", "vmin": maps.exact.min(), "vmax": maps.exact.max()}),
-            (
-                "(mean − exact GP) / latent std",
-                (mean - maps.exact) / latent,
-                {"cmap": "RdBu_r", "vmin": -level, "vmax": level},
-            ),
-            ("latent std", latent, {"cmap": "magma", "vmin": low, "vmax": high}),
-        )
-        for axis, (title, values, style) in zip(row, panels, strict=True):
-            image = axis.imshow(values, origin="lower", extent=(0, 1, 0, 1), **style)
-            figure.colorbar(image, ax=axis, shrink=0.85)
+    figure, axes = plt.subplots(2, 3, figsize=(9.0, 6.4), layout="constrained", sharex=True, sharey=True)
+    difference = {name: (maps.mean[name] - maps.exact) / maps.latent[name] for name in TITLES}
+    level = np.ceil(2 * np.quantile(np.abs(difference["before"]), 0.995)) / 2
+    low, high = np.quantile(maps.latent["before"], [0.01, 0.995])
+    columns = (
+        ("mean", maps.mean, plt.Normalize(maps.exact.min(), maps.exact.max()), "viridis"),
+        ("(mean − exact GP) / latent std", difference, plt.Normalize(-level, level), "RdBu_r"),
+        ("latent std", maps.latent, plt.Normalize(low, high), "magma"),
+    )
+    for column, (title, values, norm, colours) in zip(axes.T, columns, strict=True):
+        for axis, name in zip(column, TITLES, strict=True):
+            image = axis.imshow(
+                values[name], origin="lower", extent=(0, 1, 0, 1), norm=norm, interpolation="nearest",
+                cmap=plt.get_cmap(colours, 40),
+            )  # fmt: skip
             axis.set(xticks=[0, 0.5, 1], yticks=[0, 0.5, 1])
-            if name == "before":
-                axis.set_title(title, fontsize=10)
-        row[0].set_ylabel(f"{TITLES[name]}:\n{maps.chosen[name]}", fontsize=9)
-    figure.savefig(path, dpi=110)
+        figure.colorbar(image, ax=column, location="bottom", shrink=0.9, aspect=30, extend="both")
+        column[0].set_title(title, fontsize=11)
+    for axis, (name, title) in zip(axes[:, 0], TITLES.items(), strict=True):
+        axis.set_ylabel(f"{title}\n{maps.chosen[name]}", fontsize=10)
+    figure.savefig(path, dpi=100, pil_kwargs={"optimize": True})
     plt.close(figure)
 
 
