@@ -15,6 +15,7 @@ KERNEL = 0.2 * RBF([0.3, 0.5]) + WhiteKernel(0.01)
 
 def test_means_are_those_of_scikit_learn(monkeypatch) -> None:
     monkeypatch.setattr(exact, "TILE", 64)  # 300 rows are several tiles, the last one smaller
+    monkeypatch.setattr(exact, "BLOCK", 128)
     data = problem("field", 300, 50)
     fitted = DistributedGPRegressor(
         kernel=KERNEL, optimizer=None, n_experts=2, n_neighbors=0, n_selected=1, random_state=0
