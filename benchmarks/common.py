@@ -123,12 +123,20 @@ def run_grid(
     if args["one"]:
         one(*(args[axis][0] for axis in axes))
         return
-    done = [] if repeat else [[r[axis] for axis in axes] for r in rows(script) if r["status"] == "done"]
-    for values in product(*(args[axis] for axis in axes)):
-        if list(values) not in done:
-            named = dict(zip(axes, values, strict=True))
-            options = [text for axis, value in named.items() for text in (f"--{axis}", str(value))]
-            row = {**named, **run_apart(f"{script}.py", ["--one", *options]), **machine()}
+    cases = [dict(zip(axes, values, strict=True)) for values in product(*(args[axis] for axis in axes))]
+    run_cases(script, cases, repeat=repeat)
+
+
+def run_cases(script: str, cases: Sequence[Mapping[str, Any]], *, repeat: bool = False) -> None:
+    """Run a benchmark for each case, in its own process with the case as options, and store the results.
+
+    Cases in ``results/script.jsonl`` are not run again, unless `repeat`.
+    """
+    done = [] if repeat else [r for r in rows(script) if r["status"] == "done"]
+    for case in cases:
+        if not any(all(r.get(name) == value for name, value in case.items()) for r in done):
+            options = [text for name, value in case.items() for text in (f"--{name}", str(value))]
+            row = {**case, **run_apart(f"{script}.py", ["--one", *options]), **machine()}
             append(script, row)
             print(json.dumps(row), flush=True)
 

@@ -29,11 +29,11 @@ DATA = ("concrete", "airfoil", "parkinsons", "pumadyn32nm", "pol", "protein", "s
 def one(data: str, method: str, seed: int) -> None:
     """Fit, predict, score; print a line of JSON."""
     from gpexperts.metrics import coverage, msll, smse
-    from gpexperts.scaling import Standardizer
+    from gpexperts.scaling import ColumnSummary, Standardizer
     from methods import METHODS
 
     X, y, X_test, y_test = common.load(data)
-    x_scale, y_scale = Standardizer.fit(X), Standardizer.fit(y[:, None])
+    x_scale, y_scale = (Standardizer.of(ColumnSummary.of(A)) for A in (X, y[:, None]))
     X, y = x_scale.transform(X), y_scale.transform(y[:, None])[:, 0]
     X_test, y_test = x_scale.transform(X_test), y_scale.transform(y_test[:, None])[:, 0]
     before = common.peak_gigabytes()

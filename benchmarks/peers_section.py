@@ -5,7 +5,7 @@ from __future__ import annotations
 from pictures import draw_peers
 from summaries import OURS, Row, markdown_table, median, seconds, total, values
 
-NO_GP = "HistGradientBoosting"
+NO_GP = ("HistGradientBoosting", "LightGBM", "CatBoost")
 
 
 def peers(results: list[Row]) -> str:
@@ -84,7 +84,9 @@ def _verdicts(results: list[Row]) -> str:
         here = [r for r in results if r["data"] == data]
         medians = {m: median([r for r in here if r["method"] == m]) for m in values(here, "method")}
         ours = medians.get(OURS)
-        rivals = {m: r for m, r in medians.items() if r is not None and not m.startswith(OURS) and m != NO_GP}
+        rivals = {
+            m: r for m, r in medians.items() if r is not None and not m.startswith(OURS) and m not in NO_GP
+        }
         if ours is None or not rivals:
             continue
         error, density = min(r["smse"] for r in rivals.values()), min(r["msll"] for r in rivals.values())

@@ -21,7 +21,7 @@ def draw_peers(results: list[Row]) -> None:
         -(-len(sets) // columns), columns, figsize=(3.4 * columns, 3.0 * -(-len(sets) // columns)),
         squeeze=False, layout="constrained",
     )  # fmt: skip
-    markers = dict(zip(methods, "o^sDdv<P*", strict=False))
+    markers = dict(zip(methods, "o^sDdv<P*Xh>", strict=False))
     for axis, data in zip(axes.flat, sets, strict=False):
         for k, method in enumerate(methods):
             middle = median([r for r in results if r["data"] == data and r["method"] == method])

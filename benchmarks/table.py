@@ -9,6 +9,7 @@ import numpy as np
 
 import common
 import dask_engine
+from bars_section import continuity, latency, sizes, smooth
 from peers_section import peers
 from pictures import draw_scale
 from summaries import Row, by_rows, latest, markdown_table, per_query, plain, seconds, values
@@ -22,9 +23,13 @@ other work on the machine. Lower is better, except for coverage, which should be
 
 | command | measures |
 | --- | --- |
-| `python benchmarks/peers.py` | gpexperts, scikit-learn, GPBoost, GPyTorch, MuyGPyS and gradient boosting |
+| `python benchmarks/peers.py` | gpexperts and other GP libraries, LightGBM, CatBoost |
 | `python benchmarks/compare.py` | the defaults of two checkouts, in turn: accuracy, time and memory |
 | `python benchmarks/scale.py` | growth of time and memory from 10⁴ to 3·10⁶ rows |
+| `python benchmarks/smooth.py` | a smooth function of 36,000 rows: the defaults and the exact GP |
+| `python benchmarks/continuity.py` | steps of mean and std along lines; draws docs/maps.png |
+| `python benchmarks/sizes.py` | errors around the size where the exact GP stops |
+| `python benchmarks/latency.py` | one row at a time in a loop, and batches |
 | `python benchmarks/selection.py` | knn, nearest_rows, dnn and ggm, for one to all experts |
 | `python benchmarks/training.py` | training on blocks and on all rows |
 | `python benchmarks/corrections.py` | corrections of the variance: disagreement, local noise, scale |
@@ -225,6 +230,10 @@ def dask(results: list[Row]) -> str:
 SECTIONS: tuple[tuple[str, str, Callable[[list[Row]], str]], ...] = (
     ("Comparison with other methods", "peers", peers),
     ("Growth with the number of rows", "scale", scale),
+    ("A smooth function", "smooth", smooth),
+    ("Continuity", "continuity", continuity),
+    ("The size where the exact GP stops", "sizes", sizes),
+    ("Latency", "latency", latency),
     ("Selection", "selection", selection),
     ("Training on blocks and on all rows", "training", training),
     ("Corrections of the variance", "corrections", corrections),

@@ -16,7 +16,11 @@ def test_section_agrees_with_results(title: str, name: str, section, monkeypatch
     monkeypatch.setattr(peers_section, "draw_peers", lambda results: None)
     monkeypatch.setattr(table, "draw_scale", lambda results: None)
     page = (common.HERE / "README.md").read_text(encoding="utf-8")
-    assert f"## {title}\n\n{section(common.rows(name))}\n" in page
+    results = common.rows(name)
+    if results:
+        assert f"## {title}\n\n{section(results)}\n" in page
+    else:  # not run yet
+        assert f"## {title}\n" not in page
 
 
 def test_page_lists_every_benchmark() -> None:

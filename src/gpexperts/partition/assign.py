@@ -19,6 +19,7 @@ from gpexperts.rows.base import SAMPLE_ROWS, Rows, RowSource
 from gpexperts.validation import is_auto, positive_int
 
 __all__ = [
+    "EXACT_ROWS",
     "Plan",
     "assign",
     "automatic_n_experts",
@@ -29,6 +30,9 @@ __all__ = [
     "plan_parts",
     "warn_of_fewer",
 ]
+
+EXACT_ROWS = 3000
+"""Rows up to which one expert has all of them, unless the user says otherwise: the exact GP."""
 
 
 class Plan(NamedTuple):
@@ -50,12 +54,12 @@ def labels_are_given(partition: Any) -> bool:
 
 
 def automatic_n_experts(n: int) -> int:
-    """M for n rows if the user does not give it: the exact GP up to 3,000 rows, then small parts.
+    """M for n rows if the user does not give it: the exact GP up to `EXACT_ROWS` rows, then small parts.
 
     Parts have 400 rows while it is cheap to factorise all of them, and 250 where there are so many
     parts that most are used by few queries.
     """
-    if n <= 3000:
+    if n <= EXACT_ROWS:
         return 1
     return -(-n // (400 if n <= 100_000 else 250))
 
