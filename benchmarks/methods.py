@@ -20,6 +20,8 @@ class Fitted(NamedTuple):
     kernel: Any = None
     """The trained covariance as a scikit-learn kernel, if the method has one."""
     prior_mean: float = 0.0
+    interval: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]] | None = None
+    """X ↦ bounds of 95 % intervals, if they are not mean ± 1.96 standard deviations."""
 
 
 def ours(X: np.ndarray, y: np.ndarray, seed: int) -> Fitted:
@@ -27,7 +29,7 @@ def ours(X: np.ndarray, y: np.ndarray, seed: int) -> Fitted:
     from gpexperts import DistributedGPRegressor
 
     model = DistributedGPRegressor(random_state=seed).fit(X, y)
-    return Fitted(lambda Z: model.predict(Z, return_std=True), model.kernel_)
+    return Fitted(lambda Z: model.predict(Z, return_std=True), model.kernel_, interval=model.predict_interval)
 
 
 def paper(X: np.ndarray, y: np.ndarray, seed: int) -> Fitted:

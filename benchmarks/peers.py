@@ -28,7 +28,7 @@ DATA = ("concrete", "airfoil", "parkinsons", "pumadyn32nm", "pol", "protein", "s
 
 def one(data: str, method: str, seed: int) -> None:
     """Fit, predict, score; print a line of JSON."""
-    from gpexperts.metrics import coverage, msll, smse
+    from gpexperts.metrics import msll, smse
     from gpexperts.scaling import ColumnSummary, Standardizer
     from methods import METHODS
 
@@ -48,11 +48,21 @@ def one(data: str, method: str, seed: int) -> None:
         "peak_gb_before": before,
         "smse": smse(y_test, mean),
         "msll": msll(y_test, mean, std, y),
-        "coverage": coverage(y_test, mean, std),
+        **covered(y_test, mean, std, fitted.interval and fitted.interval(X_test)),
     }
     if fitted.kernel is not None and len(X) <= EXACT:
         scores |= distance_to_exact(fitted, X, y, X_test, mean, std)
     print(json.dumps({name: round(value, 5) for name, value in scores.items()}))
+
+
+def covered(
+    y: np.ndarray, mean: np.ndarray, std: np.ndarray, interval: tuple[np.ndarray, np.ndarray] | None
+) -> dict[str, float]:
+    """Coverage of 95 % intervals: of all rows, and the lowest of the tenths of the rows, ordered by std."""
+    lower, upper = interval or (mean - 1.96 * std, mean + 1.96 * std)
+    inside = (lower <= y) & (y <= upper)
+    tenths = np.array_split(inside[np.argsort(std, kind="stable")], 10)
+    return {"coverage": float(inside.mean()), "lowest_tenth": min(float(t.mean()) for t in tenths)}
 
 
 def distance_to_exact(
