@@ -319,3 +319,15 @@ def test_smaller_neighbourhoods_are_the_nearest_rows_of_larger_ones() -> None:
     for ours, theirs in zip(near.nearest(20), experts.neighbourhood(T, 20, SERIAL), strict=True):
         np.testing.assert_array_equal(ours, theirs)
     assert near.nearest(50) is near
+
+
+@pytest.mark.parametrize("away", [1e3, 1e7, 1e12])
+def test_a_query_far_from_all_rows_gets_the_prior(away: float) -> None:
+    experts = experts_of(1.7 * RBF([0.5, 1.0, 2.0]) + WhiteKernel(1e-8))
+    T = np.full((2, 3), away)
+    own = own_predictions(
+        experts.covariance, experts.neighbourhood(T, 64, SERIAL), T, SERIAL, local_noise=True
+    )
+    np.testing.assert_allclose(own.mean, 0.0, atol=1e-12)
+    np.testing.assert_allclose(own.explained, 0.0, atol=1e-12)
+    assert own.jittered == 0

@@ -138,3 +138,12 @@ def test_maximising_increases_the_density_within_the_bounds() -> None:
     assert after > before + 1.0
     low, high = start.kernel.bounds.T
     assert ((end.kernel.theta >= low) & (end.kernel.theta <= high)).all()
+
+
+def test_rows_with_twins_are_left_out() -> None:
+    rows = rows_of(B=4, m=6)
+    rows.X[0, 2] = rows.X[0, -1]
+    rows.X[1, 2] = rows.X[1, -2]
+    rows.X[2, 1] = rows.X[2, 3]
+    np.testing.assert_array_equal(rows.without_twins(1).y, rows.y[1:])
+    np.testing.assert_array_equal(rows.without_twins(2).X, rows.X[2:])

@@ -101,7 +101,7 @@ class Covariance(ABC):
         ----------
         A : ndarray of shape (B, ≥ n, ≥ n)
         points : ndarray of shape (B, n, d)
-            B small sets of points; the last point of each is its centre.
+            B small sets of points; near points are near the first one of their set.
         """
         n = points.shape[1]
         for matrix, some in zip(A, points, strict=True):

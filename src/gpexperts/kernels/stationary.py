@@ -83,8 +83,8 @@ class StationaryCovariance(Covariance):
 
     def fill_grams(self, A: np.ndarray, points: np.ndarray) -> None:
         n = points.shape[1]
-        # Relative to the centre: differences of near points keep their digits.
-        Z = (points - points[:, -1:]) / self._shape.length_scale
+        # Relative to the first point: near points keep the digits of their differences if the last is far.
+        Z = (points - points[:, :1]) / self._shape.length_scale
         small = SMALL * 2.0 * np.einsum("bnd,bnd->bn", Z, Z).max(axis=1)[:, None, None]
         for start in range(0, n, _STRIPE):
             stop = min(start + _STRIPE, n)

@@ -19,6 +19,8 @@ POLISHING = ((2500, 48, 12), (2500, 48, 12))
 """Rows (at most half of all), neighbours and steps of each stage of predictive training."""
 PREDICTED = 4
 """Rows of each neighbourhood that are predicted."""
+FEWEST = 300
+"""Rows without equals, of a sample of `CHECKED`, below which predictive training is left out."""
 CHECKED = 1000, 128
 """Fresh rows and neighbours by which its result is accepted…"""
 WORTHWHILE = 0.01
@@ -61,6 +63,9 @@ def polish(
     """
     if not _is_trainable(covariance):
         return Polished(name, covariance, {}, "")
+    rows = sampler.neighbourhoods(covariance.metric(sampler.spread), CHECKED[0], PREDICTED)
+    if len(rows.without_twins(PREDICTED).X) < FEWEST:
+        return Polished(name, covariance, {}, "")
     scores = {"blocks": _evidence(covariance, sampler, engine)}
     best, best_name = covariance, name
     starts = {"neighbours": (name, covariance)}
@@ -73,6 +78,7 @@ def polish(
     for how, (kernel, there) in starts.items():
         for n_rows, m, steps in POLISHING:
             rows = sampler.neighbourhoods(there.metric(sampler.spread), min(n_rows, sampler.n // 2), m)
+            rows = rows.without_twins(PREDICTED)
             there = maximise_density(there, rows, engine, predicted=PREDICTED, max_steps=steps)
         highest = max(e.score for e in scores.values())
         scores[how] = _evidence(there, sampler, engine)
@@ -89,7 +95,7 @@ def _is_trainable(covariance: Covariance) -> TypeGuard[StationaryCovariance]:
 
 def _evidence(covariance: StationaryCovariance, sampler: BlockSampler, engine: Engine) -> Evidence:
     """Mean log density and squared error of fresh rows given their neighbours, per row and output."""
-    rows = sampler.fresh_neighbourhoods(covariance.metric(sampler.spread), *CHECKED)
+    rows = sampler.fresh_neighbourhoods(covariance.metric(sampler.spread), *CHECKED).without_twins(1)
     density = predictive_density(covariance, rows, engine)
     n = density.n_rows * rows.y.shape[2]
     return Evidence(density.log_density / n, density.squared_error / n)

@@ -52,6 +52,17 @@ class Neighbourhoods(NamedTuple):
     y: np.ndarray
     """(B, m + 1, p) targets."""
 
+    def without_twins(self, predicted: int) -> Neighbourhoods:
+        """Return those whose last rows, the predicted ones, have inputs that no other of their rows has.
+
+        A row that is there twice predicts its twin whatever the length scales are: it shows the noise alone, and
+        without noise its density grows without bounds.
+        """
+        alone = np.ones(len(self.X), dtype=bool)
+        for row in range(self.X.shape[1] - predicted, self.X.shape[1]):
+            alone &= (self.X[:, row : row + 1] == self.X).all(axis=2).sum(axis=1) == 1
+        return Neighbourhoods(self.X[alone], self.y[alone])
+
 
 class Density(NamedTuple):
     """The density of the predicted rows."""
