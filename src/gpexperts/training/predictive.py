@@ -55,8 +55,8 @@ class Neighbourhoods(NamedTuple):
     def without_twins(self, predicted: int) -> Neighbourhoods:
         """Return those whose last rows, the predicted ones, have inputs that no other of their rows has.
 
-        A row that is there twice predicts its twin whatever the length scales are: it shows the noise alone, and
-        without noise its density grows without bounds.
+        A row that is there twice predicts its twin whatever the length scales are: it shows the noise alone.
+        Without noise, its density grows without bounds.
         """
         alone = np.ones(len(self.X), dtype=bool)
         for row in range(self.X.shape[1] - predicted, self.X.shape[1]):
