@@ -17,7 +17,7 @@ import numpy as np
 from gpexperts.aggregation import NPAE, Aggregator
 from gpexperts.choices import Choice
 from gpexperts.engines.base import Engine
-from gpexperts.experts.moments import ExpertMoments, Request
+from gpexperts.experts.moments import ExpertMoments, Prediction, Request
 from gpexperts.held_out import Held
 
 __all__ = ["NEIGHBORS", "Setups", "Tuned", "Tuning", "leaves_corrections", "scores_of", "tune"]
@@ -38,7 +38,7 @@ DISAGREEMENTS = (None, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 64.0)
 ROUGH_DISAGREEMENTS = (None, 0.5, 2.0, 16.0)
 LOCAL_NOISES = (0.0, 0.25, 0.5, 0.75, 1.0)
 ROUGH_LOCAL_NOISES = (0.0, 0.5, 1.0)
-SCALES = tuple(np.geomspace(0.1, 10.0, 41).tolist())
+SCALES = tuple(np.round(np.geomspace(0.1, 10.0, 41), 3).tolist())
 CLIPPED = 40.0
 """Standardised residuals are clipped to this size when setups are compared: otherwise a single row with a
 gross error in its target would decide."""
@@ -317,12 +317,20 @@ class _Tuner:
         for disagreement, local_noise in product(disagreements if several else (None,), local_noises):
             corrected = tuning._replace(disagreement=disagreement, local_noise=local_noise)
             prediction = corrected.applied(self.aggregator).combine(moments)
-            for scale in scales:
-                scaled = prediction.corrected(scale, moments.prior_var)
-                std = np.sqrt(scaled.observation_var(self.noise))
-                scale = 1.0 if abs(scale - 1.0) < 1e-9 else scale
-                tried.append((_nlpd(self.y - scaled.mean, std), corrected._replace(scale=scale)))
+            losses = self._losses_by_scale(prediction, moments.prior_var, scales)
+            tried += [(loss, corrected._replace(scale=c)) for loss, c in zip(losses, scales, strict=True)]
         return tried
+
+    def _losses_by_scale(
+        self, prediction: Prediction, prior_var: np.ndarray, scales: Sequence[float]
+    ) -> list[float]:
+        """NLPD of a prediction after ``prediction.corrected(scale, prior_var)`` for each scale, at once."""
+        var = prediction.observation_var(self.noise)
+        share = 1.0 - prediction.var[:, None] / prior_var[:, None]
+        log_factor = np.log(scales)[:, None, None] * share
+        z2 = (self.y - prediction.mean) ** 2 / var * np.exp(-log_factor)
+        twice = np.minimum(z2, CLIPPED**2) + np.log(var) + log_factor
+        return (0.5 * twice.mean(axis=(1, 2)) + 0.5 * np.log(2.0 * np.pi)).tolist()
 
     def scores(self, tuning: Tuning, moments: ExpertMoments) -> np.ndarray:
         prediction = tuning.applied(self.aggregator).combine(moments)

@@ -26,6 +26,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gpexperts.engines.base import Engine
+from gpexperts.engines.threads import blas_threads
 from gpexperts.exceptions import NotPositiveDefiniteError
 from gpexperts.experts.moments import VARIANCE_FLOOR
 from gpexperts.kernels.base import Covariance
@@ -137,7 +138,8 @@ def own_predictions(
         return _predict(covariance, neighbourhood.part(some), queries[some], weights, local_noise)
 
     if len(pieces) == 1:
-        return piece(pieces[0])
+        with blas_threads(1):  # small matrices
+            return piece(pieces[0])
     *arrays, jittered = zip(*engine.map(piece, pieces), strict=True)
     joined = (None if column[0] is None else np.concatenate(column) for column in arrays)
     return OwnPrediction(*joined, jittered=sum(jittered))  # type: ignore[arg-type, misc]
