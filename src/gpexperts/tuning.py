@@ -20,6 +20,7 @@ from gpexperts.choices import Choice
 from gpexperts.engines.base import Engine
 from gpexperts.experts.moments import ExpertMoments, Request
 from gpexperts.held_out import Held
+from gpexperts.row_noise import observation_variance, weights
 
 __all__ = ["NEIGHBORS", "Setups", "Tuned", "Tuning", "scores_of", "tune"]
 
@@ -102,6 +103,8 @@ class Tuned(NamedTuple):
     choice: Choice
     scores: np.ndarray
     """(n, p) |y − mean| / std of the held-out rows."""
+    weights: np.ndarray
+    """(n,) their weights."""
 
 
 def _corrects(aggregator: Aggregator) -> bool:
@@ -122,11 +125,16 @@ def tune(held: list[Held], setups: Setups, aggregator: Aggregator, engine: Engin
     return _Tuner(held, aggregator, engine).choose(setups)
 
 
-def scores_of(held: list[Held], setups: Setups, aggregator: Aggregator, engine: Engine) -> np.ndarray:
-    """Return |y − mean| / std (n, p) of the held-out rows, for one setup and an aggregator as it is."""
+def scores_of(
+    held: list[Held], setups: Setups, aggregator: Aggregator, engine: Engine
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return |y − mean| / std (n, p) of the held-out rows, for one setup and an aggregator as it is.
+
+    Also returned are the weights (n,) of the rows.
+    """
     (k,), (m,) = setups
     tuner = _Tuner(held, aggregator, engine)
-    return tuner.scores(Tuning(k, m), tuner.moments(k, m))
+    return tuner.scores(Tuning(k, m), tuner.moments(k, m)), tuner.weights
 
 
 class _Tuner:
@@ -136,7 +144,9 @@ class _Tuner:
         self.held, self.aggregator, self.engine = held, aggregator, engine
         self.experts = held[0].rest
         self.y = np.concatenate([h.y for h in held])
-        self.noise = self.experts.covariance.noise_variance
+        noise = np.concatenate([h.noise for h in held])
+        self.weights = weights(noise)
+        self.noise = observation_variance(noise, self.experts.covariance.noise_variance)
         self.corrects = _corrects(aggregator)
         self.tried: dict[Tuning, tuple[float, ExpertMoments]] = {}
 
@@ -167,7 +177,8 @@ class _Tuner:
             tuning, evidence["nlpd_by_correction"] = self._corrected(tuning, moments)
         evidence["tuning"] = tuning._asdict()
         reason = _reason(tuning, by_setup, len(self.y))
-        return Tuned(tuning, Choice(str(tuning), reason, evidence), self.scores(tuning, moments))
+        scores = self.scores(tuning, moments)
+        return Tuned(tuning, Choice(str(tuning), reason, evidence), scores, self.weights)
 
     def _try(self, setups: Any) -> None:
         for tuning, moments in setups:
@@ -225,7 +236,7 @@ class _Tuner:
             tried = self._corrections(Tuning(0), moments, ROUGH_DISAGREEMENTS, ROUGH_LOCAL_NOISES)
             return min(loss for loss, _ in tried)
         prediction = self.aggregator.combine(moments)
-        return _robust_nlpd(self.y, prediction.mean, np.sqrt(prediction.observation_var(self.noise)))
+        return self._robust_nlpd(prediction.mean, np.sqrt(prediction.observation_var(self.noise)))
 
     def _corrected(self, tuning: Tuning, moments: ExpertMoments) -> tuple[Tuning, dict[str, float]]:
         """Choose the corrections of an observation's variance: the fewest that are as good as the best."""
@@ -257,8 +268,11 @@ class _Tuner:
                 scaled = prediction.corrected(scale, moments.prior_var)
                 std = np.sqrt(scaled.observation_var(self.noise))
                 scale = 1.0 if abs(scale - 1.0) < 1e-9 else scale
-                tried.append((_robust_nlpd(self.y, scaled.mean, std), corrected._replace(scale=scale)))
+                tried.append((self._robust_nlpd(scaled.mean, std), corrected._replace(scale=scale)))
         return tried
+
+    def _robust_nlpd(self, mean: np.ndarray, std: np.ndarray) -> float:
+        return _robust_nlpd(self.y, mean, std, self.weights)
 
     def scores(self, tuning: Tuning, moments: ExpertMoments) -> np.ndarray:
         prediction = tuning.applied(self.aggregator).combine(moments)
@@ -281,10 +295,11 @@ def _reason(tuning: Tuning, by_setup: dict[str, float], n: int) -> str:
     )
 
 
-def _robust_nlpd(y: np.ndarray, mean: np.ndarray, std: np.ndarray) -> float:
-    """NLPD with standardised residuals clipped to ±`CLIPPED`."""
+def _robust_nlpd(y: np.ndarray, mean: np.ndarray, std: np.ndarray, weight: np.ndarray) -> float:
+    """NLPD with standardised residuals clipped to ±`CLIPPED`, averaged by the weights (n,) of the rows."""
     z = np.clip((y - mean) / std, -CLIPPED, CLIPPED)
-    return float(np.mean(0.5 * z**2 + np.log(std)) + 0.5 * np.log(2.0 * np.pi))
+    each = np.mean(0.5 * z**2 + np.log(std), axis=1)
+    return float(np.average(each, weights=weight) + 0.5 * np.log(2.0 * np.pi))
 
 
 def _number_of_corrections(tuning: Tuning) -> int:

@@ -91,5 +91,6 @@ def _evidence(covariance: StationaryCovariance, sampler: BlockSampler, engine: E
     """Mean log density and squared error of fresh rows given their neighbours, per row and output."""
     rows = sampler.fresh_neighbourhoods(covariance.metric(sampler.spread), *CHECKED)
     density = predictive_density(covariance, rows, engine)
-    n = density.n_rows * rows.y.shape[2]
-    return Evidence(density.log_density / n, density.squared_error / n)
+    p = rows.y.shape[2]
+    error = density.squared_error / (density.weight * p)
+    return Evidence(density.log_density / (density.n_rows * p), error)
