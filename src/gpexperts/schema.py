@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Column", "TableSchema"]
+__all__ = ["KINDS", "Column", "TableSchema"]
+
+KINDS = ("number", "boolean", "category", "date")
+"""What a column may hold."""
 
 
 @dataclass(frozen=True)
@@ -14,38 +17,60 @@ class Column:
 
     name: str
     kind: str
-    """"number", "boolean" or "categories"."""
+    """One of `KINDS`."""
+    format: str = ""
+    """Decimal mark and thousands separator of numbers that are text; the format of dates that are text."""
     low: float | None = None
-    """Smallest training value; None for categories."""
+    """Smallest training value, of a date in seconds since 1970; None for categories."""
     high: float | None = None
     """Largest training value; None for categories."""
-    categories: list[str] = field(default_factory=list)
-    """The values of one-hot encoding, in the order of their inputs."""
-
-    @property
-    def feature_names(self) -> list[str]:
-        """Names of the inputs that are made from this column."""
-        return [f"{self.name}={c}" for c in self.categories] if self.kind == "categories" else [self.name]
+    levels: list[str] = field(default_factory=list)
+    """The training values of a category."""
+    gaps: bool = False
+    """Whether values were missing in training."""
+    fill: list[float] = field(default_factory=list)
+    """Encoded value of a missing value, for each input without the indicator."""
+    codes: list[float] = field(default_factory=list)
+    """One number for each level, where there are many; otherwise one input for each level."""
+    cycles: list[str] = field(default_factory=list)
+    """Of a date: "hour", "weekday", "season"."""
+    feature_names: list[str] = field(default_factory=list)
+    """Names of the inputs that are made from this column."""
 
 
 @dataclass(frozen=True)
 class TableSchema:
     """Source of the training rows and how they were encoded as numbers."""
 
-    target: str
+    targets: list[str]
     columns: list[Column]
     source: str
     """Name of the file, without its folder."""
     sha256: str
-    """Of the encoded training rows, inputs before target: the same for a CSV and a Parquet file."""
+    """Of the training values, inputs before targets: the same for a CSV and a Parquet file."""
     n_rows: int
     """Rows the model was trained on."""
     n_dropped: int
     """Rows left out because a value was missing."""
     target_low: float
+    """Smallest value of the first target."""
     target_high: float
     config: dict[str, Any]
     """Parameters given by options and configuration file."""
+    left_out: dict[str, str] = field(default_factory=dict)
+    """Columns that are no inputs, and why."""
+    reading: dict[str, Any] = field(default_factory=dict)
+    """Options of reading that the user gave and that also hold for new rows."""
+    skips: list[list[int]] = field(default_factory=list)
+    """Row numbers of the file: [position, number] of the first training row after each gap."""
+    first_row: int = 1
+    scores: dict[str, Any] = field(default_factory=dict)
+    """Scores on rows that were left out, before the fit on all rows."""
+
+    @property
+    def target(self) -> str:
+        """The first target."""
+        return self.targets[0]
 
     @property
     def feature_names(self) -> list[str]:
