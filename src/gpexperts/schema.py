@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 __all__ = ["KINDS", "Column", "TableSchema"]
 
 KINDS = ("number", "boolean", "category", "date")
@@ -18,14 +20,14 @@ class Column:
     name: str
     kind: str
     """One of `KINDS`."""
-    format: str = ""
-    """Decimal mark and thousands separator of numbers that are text; the format of dates that are text."""
     low: float | None = None
     """Smallest training value, of a date in seconds since 1970; None for categories."""
     high: float | None = None
     """Largest training value; None for categories."""
     levels: list[str] = field(default_factory=list)
     """The training values of a category."""
+    format: str = ""
+    """Decimal mark and thousands separator of numbers that are text; the format of dates that are text."""
     gaps: bool = False
     """Whether values were missing in training."""
     fill: list[float] = field(default_factory=list)
@@ -62,8 +64,11 @@ class TableSchema:
     reading: dict[str, Any] = field(default_factory=dict)
     """Options of reading that the user gave and that also hold for new rows."""
     skips: list[list[int]] = field(default_factory=list)
-    """Row numbers of the file: [position, number] of the first training row after each gap."""
+    """[row, position in the file] of each training row that does not follow the row before it."""
     first_row: int = 1
+    """Number of the first row of the file."""
+    drop_missing: bool = False
+    """Whether rows with missing inputs were left out: then they cannot be predicted."""
     scores: dict[str, Any] = field(default_factory=dict)
     """Scores on rows that were left out, before the fit on all rows."""
 
@@ -71,6 +76,14 @@ class TableSchema:
     def target(self) -> str:
         """The first target."""
         return self.targets[0]
+
+    def row_numbers(self, rows: np.ndarray) -> np.ndarray:
+        """Return the numbers in the file of training rows, which are counted from 0."""
+        if not self.skips:
+            return rows + self.first_row
+        starts, positions = np.array(self.skips).T
+        after = np.searchsorted(starts, rows, side="right") - 1
+        return np.asarray(rows - starts[after] + positions[after] + self.first_row)
 
     @property
     def feature_names(self) -> list[str]:

@@ -28,7 +28,7 @@ from gpexperts.model import FittedModel
 from gpexperts.parameters import PARAMETERS
 from gpexperts.predictor import Learned
 from gpexperts.prepare import check_served, evaluation_engine
-from gpexperts.schema import Column, TableSchema
+from gpexperts.schema import KINDS, Column, TableSchema
 from gpexperts.settings import Settings
 from gpexperts.tuning import Tuning
 from gpexperts.validation import is_auto, is_number
@@ -228,11 +228,16 @@ def _table(values: dict[str, Any], d: int) -> TableSchema:
     columns = [Column(**column) for column in values.pop("columns")]
     table = TableSchema(columns=columns, **values)
     require(
-        all(isinstance(text, str) for text in (table.target, table.source, table.sha256))
-        and all(is_int(number, 0, 2**62) for number in (table.n_rows, table.n_dropped))
+        all(isinstance(text, str) for text in (table.source, table.sha256))
+        and _are_strings(table.targets)
+        and len(table.targets) > 0
+        and all(is_int(number, 0, 2**62) for number in (table.n_rows, table.n_dropped, table.first_row))
         and is_number(table.target_low)
         and is_number(table.target_high)
-        and isinstance(table.config, dict)
+        and all(isinstance(v, dict) for v in (table.config, table.left_out, table.reading, table.scores))
+        and isinstance(table.drop_missing, bool)
+        and isinstance(table.skips, list)
+        and all(len(skip) == 2 and all(is_int(i, 0, 2**62) for i in skip) for skip in table.skips)
         and all(map(_is_column, columns))
         and len(table.feature_names) == d,
         "the table of the training rows is not described completely",
@@ -241,9 +246,13 @@ def _table(values: dict[str, Any], d: int) -> TableSchema:
 
 
 def _is_column(column: Column) -> bool:
-    numeric = column.kind in ("number", "boolean") and is_number(column.low) and is_number(column.high)
+    numbers = [value for value in (column.low, column.high) if value is not None]
+    lists = (column.levels, column.cycles, column.feature_names)
     return (
         isinstance(column.name, str)
-        and _are_strings(column.categories)
-        and (numeric or column.kind == "categories")
+        and column.kind in KINDS
+        and isinstance(column.format, str)
+        and isinstance(column.gaps, bool)
+        and all(map(_are_strings, lists))
+        and all(map(is_number, [*numbers, *column.fill, *column.codes]))
     )

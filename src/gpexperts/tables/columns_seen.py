@@ -13,6 +13,7 @@ from gpexperts.tables.arrow import pa, pc
 from gpexperts.tables.convert import TIME, Converter, is_text, type_kind
 from gpexperts.tables.dates import ISO, date_format
 from gpexperts.tables.dialect import NA_TEXTS
+from gpexperts.tables.names import quoted
 from gpexperts.tables.numbers import PLAIN, NumberFormat, number_format
 from gpexperts.tables.reader import TableReader
 
@@ -38,6 +39,8 @@ class Seen:
     """Characters of a text."""
     notes: list[str] = field(default_factory=list)
     problem: str = ""
+    fix: list[str] = field(default_factory=list)
+    """Options that settle the problem."""
 
 
 def see_column(reader: TableReader, raw: pa.ChunkedArray, name: str, given: str | None = None) -> Seen:
@@ -54,8 +57,11 @@ def see_column(reader: TableReader, raw: pa.ChunkedArray, name: str, given: str 
     """
     texts = _texts(reader, raw)
     column, notes, problem = _kind(reader, raw, texts, name, given)
+    fix = [] if not problem else ["--drop", quoted(name)]
     if column is None:
-        return Seen(Column(name, "number"), None, problem=problem)
+        return Seen(Column(name, "number"), None, shown=str(raw.type), problem=problem, fix=fix)
+    if problem and column.kind == "number":
+        fix = ["--type", f"{name}=number"]
     converted = Converter([column], reader.source, reader.options).convert(pa.table({name: raw}))
     values = converted.table.column(0)
     for _, (position, text) in converted.examples.items():
@@ -69,7 +75,7 @@ def see_column(reader: TableReader, raw: pa.ChunkedArray, name: str, given: str 
     return Seen(
         column, values, values.null_count, distinct, _shown(values, column), _is_integer(raw, values, column),
         float(pc.mean(pc.utf8_length(values)).as_py() or 0.0) if column.kind == "category" else 0.0,
-        notes, problem,
+        notes, problem, fix,
     )  # fmt: skip
 
 
@@ -93,10 +99,14 @@ def _kind(
         raise TableError(f"--type {name}={given}: the type is one of {', '.join(KINDS)} (or date:FORMAT).")
     stored = type_kind(raw.type)
     if stored == "unsupported":
-        return None, [], f"Column {name} holds {raw.type}, which is no number, text or date; use --drop {name}."
+        return (
+            None,
+            [],
+            f"Column {name} holds {raw.type}, which is no number, text or date; use --drop {name}.",
+        )
     if texts is None:
         if not kind or kind == stored:
-            return Column(name, stored, TIME if pa.types.is_time(raw.type) else ""), [], ""
+            return Column(name, stored, format=_written(reader, raw)), [], ""
         return Column(name, kind), [], ""
     if len(texts) == 0:
         return Column(name, kind or "category"), [], ""
@@ -105,16 +115,23 @@ def _kind(
     dates = date_format(texts)
     if kind == "date" or (not kind and dates.share >= _MOST and dates.share >= share):
         notes, problem = _about_dates(name, form or dates.format, dates if not form else None)
-        return Column(name, "date", form or dates.format), notes, problem
+        return Column(name, "date", format=form or dates.format), notes, problem
     if kind == "number" or (not kind and share >= 0.5 and not _are_codes(texts)):
         return _number(texts, name, number, share, given is not None)
     return Column(name, kind or "category"), [], ""
 
 
+def _written(reader: TableReader, raw: pa.ChunkedArray) -> str:
+    """The format of numbers that Arrow has read."""
+    if pa.types.is_time(raw.type):
+        return TIME
+    return ",." if reader.dialect is not None and reader.dialect.decimal == "," else ""
+
+
 def _number(
     texts: pa.ChunkedArray, name: str, form: NumberFormat, share: float, given: bool
 ) -> tuple[Column, list[str], str]:
-    column = Column(name, "number", "".join(form) if form != PLAIN else ".")
+    column = Column(name, "number", format="".join(form))
     notes = [f"written as {form}"] if form != PLAIN else []
     for sign in "%‰$€£¥":
         if pc.any(pc.match_substring(texts.slice(0, 1000), sign)).as_py():

@@ -80,14 +80,14 @@ class Converter:
             values = values.cast(values.type.value_type)
         if is_text(values.type):
             values = values.cast(pa.string())
-            return pc.if_else(
-                pc.is_in(values, value_set=self._missing), pa.scalar(None, pa.string()), values
-            )
+            return pc.if_else(pc.is_in(values, value_set=self._missing), pa.scalar(None, pa.string()), values)
         none = pa.scalar(None, values.type)
         if pa.types.is_floating(values.type) and values.null_count < len(values):
             values = pc.if_else(pc.is_nan(values), none, values)
         if self._numbers_missing and type_kind(values.type) == "number" and not pa.types.is_null(values.type):
-            stands = pc.is_in(values.cast(pa.float64(), safe=False), value_set=pa.array(self._numbers_missing))
+            stands = pc.is_in(
+                values.cast(pa.float64(), safe=False), value_set=pa.array(self._numbers_missing)
+            )
             values = pc.if_else(stands, none, values)
         return values
 
@@ -148,7 +148,9 @@ class Converter:
 
 def is_text(type_: Any) -> bool:
     """Whether a type of Arrow is text."""
-    return bool(pa.types.is_string(type_) or pa.types.is_large_string(type_) or pa.types.is_string_view(type_))
+    return bool(
+        pa.types.is_string(type_) or pa.types.is_large_string(type_) or pa.types.is_string_view(type_)
+    )
 
 
 def type_kind(type_: Any) -> str:
@@ -178,7 +180,9 @@ _PLURALS = {"number": "numbers", "boolean": "true or false", "category": "text",
 def _booleans(values: pa.ChunkedArray) -> pa.ChunkedArray:
     if is_text(values.type):
         lower = pc.utf8_lower(pc.utf8_trim_whitespace(values))
-        true, false = (pc.is_in(lower, value_set=pa.array(texts)) for texts in (["true", "1"], ["false", "0"]))
+        true, false = (
+            pc.is_in(lower, value_set=pa.array(texts)) for texts in (["true", "1"], ["false", "0"])
+        )
         return pc.if_else(pc.or_(true, false), true, pa.scalar(None, pa.bool_()))
     if pa.types.is_boolean(values.type):
         return values
@@ -189,7 +193,9 @@ def _booleans(values: pa.ChunkedArray) -> pa.ChunkedArray:
 
 def _hours(texts: pa.ChunkedArray) -> pa.ChunkedArray:
     """Hours of times such as 12:34 and 12:34:56."""
-    full = pc.if_else(pc.match_substring_regex(texts, r"^\d\d?:\d\d$"), pc.binary_join_element_wise(texts, "00", ":"), texts)
+    full = pc.if_else(
+        pc.match_substring_regex(texts, r"^\d\d?:\d\d$"), pc.binary_join_element_wise(texts, "00", ":"), texts
+    )
     moments = pc.strptime(full, format="%H:%M:%S", unit="us", error_is_null=True)
     day = 24 * 3_600_000_000
     numbers = moments.cast(pa.int64())

@@ -56,10 +56,9 @@ class CSVReader(TableReader):
         self._codes = [name for i, name in enumerate(seen.names) if _are_codes(seen.rows, i)]
         self._newlines = any("\n" in field for row in seen.rows for field in row)
         self._block = max(_CSV_BLOCK, 8 * len(lines[0]))  # no row may be longer
+        self._start = start
         if len(head) == len(lines[0]) and not head.endswith((b"\n", b"\r")):
-            self._stream = pa.BufferReader(head + b"\n")  # a header alone is a table, too
-        else:
-            self._stream = start()
+            self._start = lambda: pa.BufferReader(head + b"\n")  # a header alone is a table, too
 
     def _options(
         self, columns: list[str], types: Mapping[str, pa.DataType], threads: bool, **more: Any
@@ -81,7 +80,7 @@ class CSVReader(TableReader):
             columns, types, True, strings_can_be_null=True, decimal_point=self.dialect.decimal,
             null_values=[*NA_TEXTS, *self.options.na_values],
         )  # fmt: skip
-        table = pacsv.read_csv(self._stream, **options)
+        table = pacsv.read_csv(self._start(), **options)
         not_utf8 = [field.name for field in table.schema if pa.types.is_binary(field.type)]
         if not_utf8:
             raise TableError(
@@ -93,7 +92,7 @@ class CSVReader(TableReader):
         # Text is not parsed: a key "NA" must be copied as it is.
         # Threads would read ahead of the predictions, block after block, into memory.
         types = {**dict.fromkeys(columns, pa.string()), **types}
-        return pacsv.open_csv(self._stream, **self._options(columns, types, False))
+        return pacsv.open_csv(self._start(), **self._options(columns, types, False))
 
 
 def _are_codes(rows: Sequence[Sequence[str]], column: int) -> bool:

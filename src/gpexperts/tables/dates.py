@@ -1,26 +1,30 @@
-"""Dates: read from text, and encoded as elapsed time and cycles."""
+"""Dates that are written as text."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from gpexperts.tables.arrow import pa, pc
 
-__all__ = ["ISO", "DateFormat", "cycles_of", "date_format", "date_inputs", "date_names", "parse_dates"]
+__all__ = ["ISO", "DateFormat", "date_format", "parse_dates"]
 
 ISO = "iso"
 """2024-01-31, also with a time and an offset."""
 _SAMPLE = 20_000
-_DAYS = ("%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%Y/%m/%d", "%d-%m-%Y", "%m-%d-%Y", "%d %b %Y", "%d-%b-%Y", "%b %d, %Y")
+_DAYS = (
+    "%d.%m.%Y",
+    "%d/%m/%Y",
+    "%m/%d/%Y",
+    "%Y/%m/%d",
+    "%d-%m-%Y",
+    "%m-%d-%Y",
+    "%d %b %Y",
+    "%d-%b-%Y",
+    "%b %d, %Y",
+)
 _TIMES = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p", "T%H:%M:%S")
-_SECONDS_PER_DAY = 86_400.0
-_CYCLES = {"hour": 1.0, "weekday": 7.0, "season": 365.2425}
-"""Days of each cycle."""
-_PERIODS = {"hour": 2, "weekday": 2, "season": 2}
-"""Whole cycles that the training rows must span."""
 _OFFSET = r"\d[ T]?\d\d:\d\d(:\d\d(\.\d+)?)?\s*(Z|[+-]\d\d:?\d\d)$"
 
 
@@ -86,50 +90,3 @@ def _one(text: str | None) -> np.datetime64 | None:
         return np.datetime64(text.strip().replace(" ", "T"), "us")
     except ValueError:
         return None
-
-
-# ----------------------------------------------------------------------------------------- encoding
-
-
-def cycles_of(seconds: np.ndarray) -> list[str]:
-    """Return the cycles that dates support: "hour", "weekday", "season".
-
-    Parameters
-    ----------
-    seconds : ndarray of shape (n,)
-        Since 1970; NaN where missing.
-    """
-    seconds = seconds[np.isfinite(seconds)]
-    if len(seconds) == 0:
-        return []
-    days = (seconds.max() - seconds.min()) / _SECONDS_PER_DAY
-    has_times = bool(np.any(seconds % _SECONDS_PER_DAY != seconds[0] % _SECONDS_PER_DAY))
-    return [
-        name
-        for name, period in _CYCLES.items()
-        if days >= _PERIODS[name] * period and (name != "hour" or has_times)
-    ]
-
-
-def date_inputs(seconds: np.ndarray, cycles: Sequence[str]) -> np.ndarray:
-    """Encode dates.
-
-    Parameters
-    ----------
-    seconds : ndarray of shape (n,)
-        Since 1970-01-01, a Thursday; NaN where missing.
-    cycles : sequence of str
-
-    Returns
-    -------
-    ndarray of shape (n, 1 + 2 len(cycles))
-        Days since 1970, then sine and cosine of each cycle's phase.
-    """
-    days = seconds / _SECONDS_PER_DAY
-    phases = [2 * np.pi * days / _CYCLES[name] for name in cycles]
-    return np.column_stack([days, *(f(phase) for phase in phases for f in (np.sin, np.cos))])
-
-
-def date_names(name: str, cycles: Sequence[str]) -> list[str]:
-    """Return the names of the inputs of `date_inputs`."""
-    return [f"{name} (days)", *(f"{name} ({cycle}, {f})" for cycle in cycles for f in ("sin", "cos"))]

@@ -1,4 +1,4 @@
-"""The dialect of a CSV: its encoding, separator and decimal mark, given by the user or guessed from its head."""
+"""The dialect of a CSV: its encoding, separator and decimal mark, given or guessed from its head."""
 
 from __future__ import annotations
 
@@ -43,7 +43,9 @@ class TableOptions:
         if self.decimal not in (None, ".", ","):
             raise TableError(f"--decimal is . or ,; got {self.decimal!r}.")
         if self.thousands is not None and (len(self.thousands) != 1 or self.thousands.isalnum()):
-            raise TableError(f"--thousands is one character, such as . , ' or a blank; got {self.thousands!r}.")
+            raise TableError(
+                f"--thousands is one character, such as . , ' or a blank; got {self.thousands!r}."
+            )
         if self.thousands is not None and self.thousands == self.decimal:
             raise TableError(f"--thousands and --decimal are both {self.decimal!r}; they must differ.")
         if self.encoding is not None:
@@ -57,8 +59,7 @@ class TableOptions:
     def formats(self, decimal: str | None = None) -> list[NumberFormat]:
         """Return the formats of numbers to try first, for a table with this decimal mark."""
         if self.thousands is not None:
-            mark = self.decimal or ("," if self.thousands == "." else ".")
-            return [NumberFormat(mark, self.thousands)]
+            return [NumberFormat(self.decimal or ("," if self.thousands == "." else "."), self.thousands)]
         mark = self.decimal or decimal
         if mark is None or (mark == "." and self.decimal is None):
             return []
@@ -160,4 +161,3 @@ def _separator(text: str) -> str:
 
 def _numeric_share(fields: list[str]) -> float:
     return number_format(pa.chunked_array([pa.array(fields, pa.string())]))[1] if fields else 0.0
-

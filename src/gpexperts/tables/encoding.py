@@ -1,58 +1,26 @@
-"""Encode the columns of a table as numbers; errors name the column."""
+"""Encode converted columns as numbers: gaps are filled, categories and dates become several inputs."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
+from sklearn.preprocessing import TargetEncoder
 
 from gpexperts.exceptions import TableError
 from gpexperts.schema import Column
-from gpexperts.tables.arrow import pa, pacsv, pc
-from gpexperts.tables.messages import display_name, join_names
-from gpexperts.tables.numeric_text import numeric_text_problem
+from gpexperts.tables.arrow import pa, pc
 
-__all__ = [
-    "Encoded",
-    "choose_encoding",
-    "column_kind",
-    "columns_of",
-    "csv_types",
-    "encode",
-    "missing_message",
-    "require_columns",
-    "to_frame",
-]
+__all__ = ["columns_of", "encode", "encode_training", "to_frame"]
 
-_MAX_CATEGORIES = 100
-_NULL_TEXTS = pa.array(pacsv.ConvertOptions().null_values)
-
-
-class Encoded(NamedTuple):
-    """The rows of a batch as numbers."""
-
-    X: np.ndarray
-    """(n, d); NaN where a value is missing."""
-    complete: np.ndarray
-    """(n,) whether a row has no missing value."""
-    missing: dict[str, int]
-    """Missing values of each column that has any."""
-
-
-def require_columns(names: Sequence[str], wanted: Sequence[str], source: str) -> None:
-    """Raise an error that lists missing columns and those that the table has."""
-    known = set(names)
-    lacking = [name for name in wanted if name not in known]
-    if lacking:
-        hint = "Column names must match exactly; their order does not matter."
-        separator = next((mark for mark in ";\t" if mark in names[0]), None)
-        if len(names) == 1 and separator:
-            hint = f"It seems to be separated by {separator!r}; a CSV is separated by commas."
-        raise TableError(
-            f"{display_name(source)} has no column {join_names(lacking)}; "
-            f"its columns are {join_names(names, most=30)}. {hint}"
-        )
+_MAX_LEVELS = 32
+"""Up to this many levels have one input each; more are one number, the mean target of a level."""
+_DAY = 86_400.0
+_CYCLES = {"hour": 1.0, "weekday": 7.0, "season": 365.2425}
+"""Days of each cycle; the training rows must span two of them."""
 
 
 def columns_of(model: Any) -> list[Column]:
@@ -66,119 +34,7 @@ def columns_of(model: Any) -> list[Column]:
             "The model was fitted on an array without column names, so the columns of a table cannot be "
             "matched. Fit it with `gpexperts fit`, or in Python on a data frame."
         )
-    return [Column(str(name), "number") for name in names]
-
-
-def csv_types(columns: Sequence[Column]) -> dict[str, pa.DataType]:
-    """Return the types of columns in a CSV."""
-    types = {"number": pa.float64(), "boolean": pa.bool_(), "categories": pa.string()}
-    return {column.name: types[column.kind] for column in columns}
-
-
-# ----------------------------------------------------------------------------------------- training
-
-
-def choose_encoding(table: pa.Table, names: Sequence[str], one_hot: Sequence[str] | None) -> list[Column]:
-    """Choose how each column is encoded.
-
-    Parameters
-    ----------
-    table : Table
-        All training rows.
-    names : sequence of str
-        The input columns.
-    one_hot : sequence of str or None
-        Columns to one-hot encode; None for every column of text ("auto").
-    """
-    kinds = {name: column_kind(table.schema.field(name).type) for name in names}
-    text = [name for name in names if kinds[name] == "text"]
-    chosen = text if one_hot is None else list(one_hot)
-    left = [name for name in text if name not in chosen]
-    if left:
-        counts = [f"{name} ({len(_values(table.column(name), name))} different values)" for name in left]
-        faults = {name: numeric_text_problem(_texts(table.column(name), name)) for name in left}
-        hints = "".join(f" {name} {fault}." for name, fault in faults.items() if fault)
-        raise TableError(
-            f"These columns hold text, but a model needs numbers: {'; '.join(counts)}. Either encode them "
-            f"with --one-hot auto (or --one-hot {','.join(left)}), or leave them out with --drop "
-            f"{','.join(left)}.{hints}"
-        )
-    unsupported = [
-        f"{n} ({table.schema.field(n).type})" for n in names if kinds[n] == "unsupported" and n not in chosen
-    ]
-    if unsupported:
-        raise TableError(
-            f"These columns hold neither numbers nor text: {', '.join(unsupported)}. Convert them to "
-            "numbers (a date to days, for example), or leave them out with --drop."
-        )
-    return [
-        _encoding(table.column(n), n, "categories" if n in chosen else kinds[n], one_hot is None)
-        for n in names
-    ]
-
-
-def _encoding(values: pa.ChunkedArray, name: str, kind: str, automatic: bool) -> Column:
-    if kind == "categories":
-        categories = _values(values, name)
-        if automatic and (fault := numeric_text_problem(_texts(values, name))):
-            raise TableError(
-                f"Column {name} {fault}. Correct it, leave it out with --drop {name}, or encode it "
-                f"with --one-hot {name}."
-            )
-        if automatic and len(categories) > _MAX_CATEGORIES:
-            raise TableError(
-                f"Column {name} has {len(categories)} different values; --one-hot auto encodes at "
-                f"most {_MAX_CATEGORIES}. Leave it out with --drop {name}, or name it: --one-hot {name}."
-            )
-        return Column(name, kind, categories=categories)
-    limits = pc.min_max(_floats(values, name))
-    return Column(name, kind, limits["min"].as_py(), limits["max"].as_py())
-
-
-def column_kind(type_: pa.DataType) -> str:
-    """Return "number", "boolean", "text", or "unsupported" otherwise."""
-    if pa.types.is_dictionary(type_):
-        return column_kind(type_.value_type)
-    if pa.types.is_boolean(type_):
-        return "boolean"
-    if pa.types.is_integer(type_) or pa.types.is_floating(type_) or pa.types.is_decimal(type_):
-        return "number"
-    if pa.types.is_string(type_) or pa.types.is_large_string(type_) or pa.types.is_string_view(type_):
-        return "text"
-    return "number" if pa.types.is_null(type_) else "unsupported"
-
-
-def _values(column: pa.ChunkedArray, name: str) -> list[str]:
-    return sorted(value for value in pc.unique(_texts(column, name)).to_pylist() if value is not None)
-
-
-# ------------------------------------------------------------------------------------------ numbers
-
-
-def encode(table: pa.Table, columns: Sequence[Column], source: str) -> Encoded:
-    """Return the rows of `table`, encoded as `columns` describe."""
-    X = np.empty((table.num_rows, sum(len(column.feature_names) for column in columns)))
-    missing: dict[str, int] = {}
-    position = 0
-    for column in columns:
-        values = table.column(column.name)
-        width = len(column.feature_names)
-        block = X[:, position : position + width]
-        if column.kind == "categories":
-            _one_hot(_texts(values, column.name), column, source, block)
-        else:
-            block[:, 0] = _floats(values, column.name, source).to_numpy()
-        position += width
-        n_infinite = int(np.isinf(block).any(axis=1).sum())
-        if n_infinite:
-            raise TableError(
-                f"Column {column.name} of {source} holds infinity in {n_infinite} rows; "
-                "a model needs finite numbers."
-            )
-        n_missing = int(np.isnan(block).any(axis=1).sum())
-        if n_missing:
-            missing[column.name] = n_missing
-    return Encoded(X, np.logical_not(np.isnan(X).any(axis=1)), missing)
+    return [Column(str(name), "number", feature_names=[str(name)]) for name in names]
 
 
 def to_frame(X: np.ndarray, names: Sequence[str]) -> pa.Table:
@@ -186,47 +42,119 @@ def to_frame(X: np.ndarray, names: Sequence[str]) -> pa.Table:
     return pa.Table.from_arrays([pa.array(column) for column in X.T], names=list(names))
 
 
-def missing_message(missing: dict[str, int], n_rows: int, source: str) -> str:
-    """Return a message that counts missing values per column."""
-    counts = ", ".join(f"{name}: {count}" for name, count in missing.items())
-    return (
-        f"{source} has missing values ({counts}; of {n_rows} rows). Fill them in, "
-        "or leave those rows out with --drop-missing."
+def encode_training(
+    table: pa.Table, columns: Sequence[Column], y: np.ndarray
+) -> tuple[list[Column], np.ndarray]:
+    """Choose the encoding of each column and encode the training rows.
+
+    Parameters
+    ----------
+    table : Table
+        Converted rows (n).
+    columns : sequence of Column
+    y : ndarray of shape (n,) or (n, p)
+        The targets. Categories of many levels are encoded by the mean of the first; a training row by
+        the mean of other rows (five folds).
+
+    Returns
+    -------
+    columns : list of Column
+        With their encodings.
+    X : ndarray of shape (n, d)
+    """
+    target = y if y.ndim == 1 else y[:, 0]
+    fitted, blocks = [], []
+    for column in columns:
+        one, block = _fitted(table.column(column.name), column, target)
+        fitted.append(one)
+        blocks.append(block)
+    names = Counter(name for column in fitted for name in column.feature_names)
+    if repeated := [name for name, count in names.items() if count > 1]:
+        raise TableError(f"The encoding makes an input {repeated[0]!r}, which is also a column. Rename it.")
+    return fitted, np.column_stack(blocks)
+
+
+def encode(table: pa.Table, columns: Sequence[Column]) -> np.ndarray:
+    """Return converted rows as numbers, (n, d)."""
+    blocks = [_block(table.column(column.name), column) for column in columns]
+    return np.column_stack(blocks) if blocks else np.empty((table.num_rows, 0))
+
+
+def _fitted(values: pa.ChunkedArray, column: Column, y: np.ndarray) -> tuple[Column, np.ndarray]:
+    gaps = values.null_count > 0
+    if column.kind == "category":
+        levels = sorted(pc.unique(values.drop_null()).to_pylist())
+        if len(levels) <= _MAX_LEVELS:
+            names = [f"{column.name}={level}" for level in levels]
+            column = replace(column, levels=levels, gaps=gaps, feature_names=_names(column, names, gaps))
+            return column, _block(values, column)
+        encoder = TargetEncoder(target_type="continuous", random_state=0)
+        texts = np.array(pc.fill_null(values, "").to_pylist(), dtype=object)[:, None]
+        X = encoder.fit_transform(texts, y)
+        code = dict(zip(encoder.categories_[0], encoder.encodings_[0], strict=True))
+        column = replace(
+            column, levels=levels, gaps=gaps, codes=[float(code[level]) for level in levels],
+            fill=[float(y.mean())], feature_names=_names(column, [column.name], gaps),
+        )  # fmt: skip
+        block = _block(values, column)
+        block[:, :1] = X
+        return column, block
+    numbers = _floats(values)
+    low, high = (float(f(numbers)) for f in (np.nanmin, np.nanmax))
+    cycles = _cycles_of(numbers) if column.kind == "date" else []
+    names = [column.name, *(f"{column.name} ({cycle}, {f})" for cycle in cycles for f in ("sin", "cos"))]
+    column = replace(
+        column, low=low, high=high, gaps=gaps, cycles=cycles, feature_names=_names(column, names, gaps)
     )
+    plain = _plain(numbers, column)
+    column = replace(column, fill=np.nanmean(plain, axis=0).tolist())
+    return column, _block(values, column)
 
 
-def _one_hot(values: pa.ChunkedArray, column: Column, source: str, block: np.ndarray) -> None:
-    index = pc.index_in(values, value_set=pa.array(column.categories, pa.string()))
-    absent = values.is_null().to_numpy()
-    known = index.is_valid().to_numpy()
-    if not np.all(known | absent):
-        unknown = sorted(set(values.filter(pa.array(~(known | absent))).unique().to_pylist()))
-        raise TableError(
-            f"Column {column.name} of {source} holds {join_names(unknown)}, which the training table did not "
-            f"contain; it has {join_names(column.categories)}. Leave those rows out, or fit again with rows "
-            "that contain them."
-        )
-    block[:] = 0.0
-    rows = np.flatnonzero(known)
-    block[rows, index.to_numpy()[rows].astype(np.int64)] = 1.0
-    block[absent] = np.nan
+def _names(column: Column, names: list[str], gaps: bool) -> list[str]:
+    return [*names, f"{column.name} (missing)"] if gaps else names
 
 
-def _texts(values: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
-    """Return text; values that CSV readers take for missing become null."""
-    try:
-        texts = values.cast(pa.string())
-    except pa.ArrowException as error:
-        raise TableError(f"Column {name} should hold text; it holds {values.type}.") from error
-    return pc.if_else(pc.is_in(texts, value_set=_NULL_TEXTS), None, texts)
+def _block(values: pa.ChunkedArray, column: Column) -> np.ndarray:
+    """The inputs of one column, (n, width)."""
+    missing = values.is_null().to_numpy()
+    if column.kind == "category":
+        index = pc.fill_null(
+            pc.index_in(values, value_set=pa.array(column.levels, pa.string())), -1
+        ).to_numpy()
+        if column.codes:
+            plain = np.append(column.codes, column.fill)[index][:, None]
+        else:
+            plain = (index[:, None] == np.arange(len(column.levels))).astype(float)
+    else:
+        plain = _plain(_floats(values), column)
+        if column.fill:
+            plain[missing] = column.fill
+    return np.column_stack([plain, missing]) if column.gaps else plain
 
 
-def _floats(values: pa.ChunkedArray, name: str, source: str = "The table") -> pa.ChunkedArray:
-    try:
-        if pa.types.is_boolean(values.type):
-            values = values.cast(pa.int8())
-        return values.cast(pa.float64(), safe=False)
-    except pa.ArrowException as error:
-        raise TableError(
-            f"Column {name} of {source} should hold numbers, as it did in training; it holds {values.type}."
-        ) from error
+def _plain(numbers: np.ndarray, column: Column) -> np.ndarray:
+    """Numbers; of dates the days since 1970, then sine and cosine of each cycle. NaN where missing."""
+    if column.kind != "date":
+        return np.array(numbers)[:, None]
+    days = numbers / _DAY
+    angles = [2 * np.pi * days / _CYCLES[cycle] for cycle in column.cycles]
+    return np.column_stack([days, *(f(angle) for angle in angles for f in (np.sin, np.cos))])
+
+
+def _cycles_of(seconds: np.ndarray) -> list[str]:
+    """The cycles that dates span twice."""
+    seconds = seconds[np.isfinite(seconds)]
+    days = np.ptp(seconds) / _DAY
+    times = bool(np.any(seconds % _DAY != seconds[0] % _DAY))
+    return [name for name, period in _CYCLES.items() if days >= 2 * period and (name != "hour" or times)]
+
+
+def _floats(values: pa.ChunkedArray) -> np.ndarray:
+    """Numbers, with NaN for null; dates in seconds since 1970."""
+    if pa.types.is_boolean(values.type):
+        values = values.cast(pa.int8())
+    scale = 1.0
+    if pa.types.is_timestamp(values.type):
+        values, scale = values.cast(pa.int64()), 1e-6
+    return np.asarray(values.cast(pa.float64(), safe=False).to_numpy()) * scale

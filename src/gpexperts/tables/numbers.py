@@ -42,7 +42,9 @@ _KNOWN = (
 )  # fmt: skip
 
 
-def number_format(texts: pa.ChunkedArray, preferred: Sequence[NumberFormat] = ()) -> tuple[NumberFormat, float]:
+def number_format(
+    texts: pa.ChunkedArray, preferred: Sequence[NumberFormat] = ()
+) -> tuple[NumberFormat, float]:
     """Return the format that most of the texts have, and their share among texts that are not missing.
 
     Of formats with equal shares, preferred ones come first. "1,234" is then 1234 in a table with decimal
@@ -90,7 +92,9 @@ def decimal_mark(fields: Sequence[str]) -> str | None:
         group = _escaped(mark)
         number = rf"^[+-]?(\d+|\d{{1,3}}({other}\d{{3}})+)?{group}\d+([eE][+-]?\d+)?$"
         thousands = rf"^[+-]?[1-9]\d{{0,2}}({group}\d{{3}})+$"
-        shown = pc.and_not(pc.match_substring_regex(texts, number), pc.match_substring_regex(texts, thousands))
+        shown = pc.and_not(
+            pc.match_substring_regex(texts, number), pc.match_substring_regex(texts, thousands)
+        )
         votes[mark] = pc.sum(shown).as_py() or 0
     if not any(votes.values()):
         return None

@@ -21,7 +21,7 @@ _MAX_COLUMNS = 100_000
 
 
 class TableReader(ABC):
-    """A table that is open for reading; it can be read once.
+    """A table that is open for reading.
 
     Attributes
     ----------

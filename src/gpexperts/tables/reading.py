@@ -21,9 +21,7 @@ _MAX_DESCRIPTION = {"parquet": 100_000_000, "arrow": 32_000_000}
 """Bytes of the description of columns, and in Parquet of row groups; parsed they take more memory."""
 
 
-def open_table(
-    path: str, format: str | None = None, options: TableOptions | None = None
-) -> TableReader:
+def open_table(path: str, format: str | None = None, options: TableOptions | None = None) -> TableReader:
     """Open a table; "-" is CSV on standard input."""
     options = options or TableOptions()
     kind = format_of(path, format)

@@ -11,12 +11,11 @@ from gpexperts.tables.columns_seen import Seen
 
 __all__ = ["reason_to_leave_out", "target_notes", "target_problem"]
 
-_INDEX = re.compile(r"^(Unnamed: \d+|__index_level_\d+__|level_\d+|rownames|row_?names?|index|)$", re.IGNORECASE)
-"""Names under which tools save the index of a data frame."""
-_IDENTIFIER = re.compile(
-    r"(^|[\W_])(id|ids|uuid|guid|key|code|nr|no|num|number|index|row|hash|name|schlüssel|clé)$|[a-z](Id|ID|Key|Nr|No)$",
-    re.IGNORECASE,
+_INDEX = re.compile(
+    r"^(Unnamed: \d+|__index_level_\d+__|level_\d+|rownames|row_?names?|index|)$", re.IGNORECASE
 )
+"""Names under which tools save the index of a data frame."""
+_IDENTIFIER = re.compile(r"(^|[\W_])(id|uuid|guid|key|nr|no|num|number|index|row|rowid|hash)$", re.IGNORECASE)
 _CAMEL = re.compile(r"[a-z](Id|ID|Key|Nr|No)$")
 _DISTINCT = 0.95
 _LONG = 40
@@ -36,7 +35,7 @@ def reason_to_leave_out(seen: Seen, n_rows: int, *, chosen: bool) -> str:
         Whether the user named it: then it is an input, unless it has no values or nothing varies.
     """
     if seen.values is None:
-        return "" if chosen else seen.problem
+        return "" if chosen else f"holds {seen.shown}"
     n_known = n_rows - seen.n_missing
     if n_known == 0:
         return "all values are missing"
@@ -80,9 +79,17 @@ def target_problem(seen: Seen, role: str) -> str:
 
 def target_notes(seen: Seen, first_row: int) -> list[str]:
     """Return notes about outliers, skewness and gaps of a target."""
-    if seen.values is None or seen.column.kind not in ("number", "boolean") or seen.n_missing == len(seen.values):
+    if (
+        seen.values is None
+        or seen.column.kind not in ("number", "boolean")
+        or seen.n_missing == len(seen.values)
+    ):
         return []
-    numbers = seen.values.cast(pa.float64()) if seen.column.kind == "number" else seen.values.cast(pa.int8()).cast(pa.float64())
+    numbers = (
+        seen.values.cast(pa.float64())
+        if seen.column.kind == "number"
+        else seen.values.cast(pa.int8()).cast(pa.float64())
+    )
     y = numbers.to_numpy(zero_copy_only=False) if hasattr(numbers, "combine_chunks") else numbers
     notes = []
     if seen.n_missing:

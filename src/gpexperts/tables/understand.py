@@ -1,4 +1,4 @@
-"""What is in a table: the types of its columns, and which of them are inputs. `inspect` and `fit` share it."""
+"""What is in a table: types of columns, and which of them are inputs; for `inspect` and `fit`."""
 
 from __future__ import annotations
 
@@ -6,19 +6,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-import numpy as np
-
 from gpexperts.exceptions import TableError
 from gpexperts.schema import Column
 from gpexperts.tables.arrow import pa
 from gpexperts.tables.columns_seen import Seen, see_column
 from gpexperts.tables.dialect import Dialect
 from gpexperts.tables.messages import display_name, join_names
-from gpexperts.tables.names import require_columns
+from gpexperts.tables.names import quoted, require_columns
 from gpexperts.tables.reader import TableReader
 from gpexperts.tables.roles import reason_to_leave_out, target_notes, target_problem
 
-__all__ = ["ColumnFacts", "Plan", "Understanding", "guessed_target", "understand"]
+__all__ = ["ColumnFacts", "Plan", "Understanding", "command_options", "guessed_target", "understand"]
 
 
 class Plan(NamedTuple):
@@ -32,11 +30,13 @@ class Plan(NamedTuple):
     """Kind of some columns: "number", "category", "date", "boolean", or "date:FORMAT"."""
     weights: str | None = None
     noise_std: str | None = None
+    split: str | None = None
+    """The column by which rows are ordered in time, for --time-split."""
 
     @property
     def named(self) -> list[str]:
         """All columns that are named."""
-        others = [name for name in (self.weights, self.noise_std) if name is not None]
+        others = [name for name in (self.weights, self.noise_std, self.split) if name is not None]
         return [*self.targets, *self.features, *self.drop, *self.types, *others]
 
 
@@ -56,6 +56,8 @@ class ColumnFacts:
     notes: list[str] = field(default_factory=list)
     problem: str = ""
     """What must be decided before a fit."""
+    fix: list[str] = field(default_factory=list)
+    """Options that settle it."""
 
     @property
     def name(self) -> str:
@@ -128,6 +130,11 @@ def understand(reader: TableReader, table: pa.Table, plan: Plan) -> Understandin
     return Understanding(source, table.num_rows, reader.dialect, facts)
 
 
+def command_options(understanding: Understanding) -> list[str]:
+    """Return the options of `fit` that settle all problems of the inputs."""
+    return [word for facts in understanding.columns if facts.role != "target" for word in facts.fix]
+
+
 def _asked(name: str, plan: Plan) -> str:
     return "--drop" if name in plan.drop else "not among --features"
 
@@ -141,9 +148,17 @@ def _facts(reader: TableReader, table: pa.Table, name: str, plan: Plan) -> Colum
     except TableError as error:
         if name in plan.types:
             raise
-        seen = Seen(Column(name, "number"), np.array([]), problem=str(error))
+        seen = Seen(Column(name, "number"), None, problem=str(error), fix=["--drop", quoted(name)])
     facts = ColumnFacts(
-        seen.column, role, "", seen.n_missing, seen.n_distinct, seen.shown, list(seen.notes), seen.problem
+        seen.column,
+        role,
+        "",
+        seen.n_missing,
+        seen.n_distinct,
+        seen.shown,
+        list(seen.notes),
+        seen.problem,
+        list(seen.fix),
     )
     if role != "input":
         notes = [*facts.notes, *(target_notes(seen, reader.first_row) if role == "target" else [])]
@@ -151,7 +166,7 @@ def _facts(reader: TableReader, table: pa.Table, name: str, plan: Plan) -> Colum
     chosen = name in plan.features or name in plan.types
     reason = reason_to_leave_out(seen, table.num_rows, chosen=chosen)
     if reason:
-        return replace(facts, role="left out", reason=reason, problem="", notes=[])
+        return replace(facts, role="left out", reason=reason, problem="", notes=[], fix=[])
     return facts
 
 
