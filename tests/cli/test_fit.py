@@ -31,12 +31,12 @@ def test_model_file_stores_table_and_settings(run) -> None:
 def test_every_format_gives_the_same_model_and_predictions(run, ending: str) -> None:
     write_as(pacsv.read_csv("houses.csv"), f"table.{ending}")
     write_as(pacsv.read_csv("new_houses.csv"), f"queries.{ending}")
-    args = ("-t", "price", "--drop", "id", "--one-hot", "town", "--n-experts", "3", "--kernel", "rbf", "-q")
+    args = ("-t", "price", "--drop", "id", "--n-experts", "3", "--kernel", "rbf", "-q")
     assert run("fit", f"table.{ending}", *args, "-o", "same.gpx").code == 0
     assert gpexperts.load("same.gpx").table_.sha256 == gpexperts.load("houses.gpx").table_.sha256
     assert run("predict", "same.gpx", f"queries.{ending}", "--keep", "id", "-o", f"out.{ending}").code == 0
     out = read_as(f"out.{ending}")
-    assert out.column_names == ["id", "mean", "std", "lower", "upper"]
+    assert out.column_names == ["id", "mean", "std", "lower", "upper", "outside"]
     model = gpexperts.load("houses.gpx")
     mean, std = direct(model, pacsv.read_csv("new_houses.csv"))
     np.testing.assert_array_equal(out["mean"].to_numpy(), mean)
@@ -60,7 +60,7 @@ def test_options_override_the_config_file(run) -> None:
     )
     ended = run("fit", "houses.csv", "-t", "price", "-o", "new.gpx", *args)
     assert ended.code == 0
-    assert re.search(r"new\.gpx, [\d.]+ kB: 300 rows, 2 inputs, 4 experts", ended.err)
+    assert re.search(r"new\.gpx, [\d.]+ kB: 300 rows, 2 columns as 2 inputs, 4 experts", ended.err)
     model = gpexperts.load("new.gpx")
     assert (model.n_experts_, model.n_selected, model.aggregation) == (4, 0.5, "rbcm")
     assert model.selection.metric == "manhattan"
@@ -85,9 +85,14 @@ def test_include_factors_stores_factors(run) -> None:
 
 
 def test_spaces_around_names_are_ignored(run) -> None:
-    assert run(*FIT, "--drop", "id", "--one-hot", "town, rooms").code == 0
+    assert run(*FIT, "--drop", "id , rooms", "--drop", "town").code == 0
+    assert gpexperts.load("new.gpx").table_.feature_names == ["area"]
+
+
+def test_types_override_the_guess(run) -> None:
+    assert run(*FIT, "--type", "rooms=category", "--type", "id=category").code == 0
     kinds = {c.name: c.kind for c in gpexperts.load("new.gpx").table_.columns}
-    assert kinds["town"] == kinds["rooms"] != kinds["area"]
+    assert kinds == {"id": "category", "area": "number", "rooms": "category", "town": "category"}
 
 
 def test_missing_values_are_counted_or_dropped(run) -> None:
@@ -95,19 +100,25 @@ def test_missing_values_are_counted_or_dropped(run) -> None:
     rows[3] = "h2,,3,north,200.0"
     rows[5] = "h4,50.0,NA,,210.0"
     rows[9] = "h8,50.0,2,south,nan"
-    Path("houses.csv").write_text("\n".join(rows))
-    ended = run(*FIT, "--drop", "id", "--one-hot", "auto")
-    assert ended.code == 2
-    assert "area: 1, rooms: 1, town: 1, price: 1; of 300 rows" in ended.err
-    assert "--drop-missing" in ended.err
-    ended = run(*FIT, "--drop", "id", "--one-hot", "auto", "--drop-missing")
+    Path("gaps.csv").write_text("\n".join(rows))
+    ended = run("fit", "gaps.csv", *FIT[2:])
     assert ended.code == 0
+    assert "price: 1 rows without it are left out" in ended.err
+    assert "299 rows (1 with missing values left out)" in ended.err
+    names = gpexperts.load("new.gpx").table_.feature_names
+    assert [name for name in names if "missing" in name] == [
+        f"{n} (missing)" for n in ("area", "rooms", "town")
+    ]
+    ended = run("evaluate", "new.gpx", "gaps.csv", "--json")
+    assert json.loads(ended.out)["n"] == 299
+    assert json.loads(ended.out)["training_table"] is True
+    ended = run("fit", "gaps.csv", *FIT[2:], "--drop-missing")
     assert "297 rows (3 with missing values left out)" in ended.err
-    ended = run("evaluate", "houses.gpx", "houses.csv")
-    assert ended.code == 2
-    assert "area: 1, rooms: 1, town: 1, price: 1; of 300 rows" in ended.err
-    ended = run("evaluate", "houses.gpx", "houses.csv", "--drop-missing", "--json")
+    ended = run("evaluate", "new.gpx", "gaps.csv", "--json")
     assert json.loads(ended.out)["n"] == 297
+    assert "2 rows cannot be predicted (1 without area; 1 without rooms; 1 without town)" in ended.err
+    assert "1 row without a target left out" in ended.err
+    assert "is the table that the model was fitted to" in ended.err
 
 
 def test_booleans_and_integers_are_numbers(run) -> None:

@@ -26,7 +26,7 @@ def test_columns_are_found_by_name_on_standard_input(run) -> None:
     assert ended.code == 0
     assert ended.err == ""
     lines = ended.out.splitlines()
-    assert lines[0] == '"extra","town","mean","std","lower","upper"'
+    assert lines[0] == '"extra","town","mean","std","lower","upper","outside"'
     model = gpexperts.load("houses.gpx")
     mean, std = direct(model, table)
     first = lines[1].split(",")
@@ -54,7 +54,7 @@ def test_explain_adds_selected_experts_and_weights(run) -> None:
 @pytest.mark.parametrize("n_selected", ["0", "2"])
 def test_explain_adds_the_rows_of_the_own_expert(run, n_selected: str) -> None:
     options = ["--n-neighbors", "12", "--n-selected", n_selected, "--n-experts", "3"]
-    table = ["houses.csv", "--target", "price", "--drop", "id", "--one-hot", "auto", "--kernel", "rbf"]
+    table = ["houses.csv", "--target", "price", "--drop", "id", "--kernel", "rbf"]
     assert run("fit", *table, *options, "-o", "own.gpx").code == 0
     for out in ("out.parquet", "out.csv"):
         assert run("predict", "own.gpx", "new_houses.csv", "--explain", "-o", out).code == 0
@@ -65,7 +65,7 @@ def test_explain_adds_the_rows_of_the_own_expert(run, n_selected: str) -> None:
     for q, row in enumerate(out):
         assert len(row["experts"]) <= int(n_selected)
         assert row["own_weight"] == own.weight[q]
-        weights = dict(zip(1 + own.rows[q], own.row_weight[q], strict=True))
+        weights = dict(zip(2 + own.rows[q], own.row_weight[q], strict=True))
         assert len(row["rows"]) == 10
         assert [weights[number] for number in row["rows"]] == row["row_weights"]
         assert abs(row["row_weights"][0]) == np.abs(own.row_weight[q]).max()
@@ -78,11 +78,11 @@ def test_table_without_rows(run) -> None:
         write_as(pacsv.read_csv("new_houses.csv").slice(0, 0), name)
         assert run("predict", "houses.gpx", name, "-o", "out.parquet", "--keep", "id").code == 0
         assert pq.read_table("out.parquet").num_rows == 0
-    assert "no complete rows" in run("evaluate", "houses.gpx", "none.csv", "--target", "rooms").err
+    assert "has no rows to compare with" in run("evaluate", "houses.gpx", "none.csv", "--target", "rooms").err
 
 
 def test_conformal_intervals_equal_those_of_python(run) -> None:
-    args = ("--drop", "id", "--one-hot", "auto", "--calibrate", "conformal")
+    args = ("--drop", "id", "--calibrate", "conformal")
     assert run(*FIT, *args, "-q").code == 0
     model = gpexperts.load("new.gpx")
     assert model.calibrate == "conformal"

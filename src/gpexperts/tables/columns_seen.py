@@ -140,7 +140,7 @@ def _number(
             break
     if share >= _MOST or given:
         return column, notes, ""
-    odd = texts.filter(pc.invert(pc.match_substring_regex(texts, r"^\W*[\d.,' \u00a0\u202f]+\W*$")))
+    odd = texts.filter(pc.invert(pc.match_substring_regex(texts, r"^\W*\d[\d\W]*$")))
     example = f", such as {odd[0].as_py()!r}" if len(odd) else ""
     return column, notes, (
         f"Column {name} holds numbers, but {1 - share:.0%} of its values are not{example}. Is it a category "

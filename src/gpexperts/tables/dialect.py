@@ -147,7 +147,10 @@ def _separator(text: str) -> str:
     """Return the separator that gives every row the same number of fields, and most of them."""
     best, best_score = ",", (0.0, 0, 0.0)
     for sep in _SEPARATORS:
-        rows = _rows(text, sep, "")
+        try:
+            rows = _rows(text, sep, "")
+        except TableError:  # a single field that is too long
+            continue
         width = len(rows[0]) if rows else 0
         if width < 2:
             continue

@@ -22,7 +22,7 @@ class Fingerprint:
         """Add the rows of a batch: `inputs` of n rows, and y of shape (n,) or (n, p)."""
         for name in inputs.column_names:
             self._add(f"input {name}", _bytes(inputs.column(name)))
-        for i, column in enumerate(y.reshape(len(y), -1).T):
+        for i, column in enumerate((y if y.ndim == 2 else y[:, None]).T):
             self._add(f"target {i}", np.ascontiguousarray(column, dtype=float).tobytes())
 
     def _add(self, name: str, content: bytes) -> None:

@@ -16,6 +16,7 @@ from gpexperts.tables.convert import Converted, Converter
 from gpexperts.tables.encoding import columns_of, encode, to_frame
 from gpexperts.tables.fingerprint import Fingerprint
 from gpexperts.tables.kept import kept_types
+from gpexperts.tables.messages import display_name
 from gpexperts.tables.names import require_columns
 from gpexperts.tables.outputs import check_kept, output_columns
 from gpexperts.tables.outside import outside_columns, outside_texts
@@ -123,7 +124,9 @@ def predict_rows(model: Any, reader: TableReader, targets: Sequence[Column]) -> 
         parts.append((numbers, y[rows, 0] if one else y[rows], mean, std, batch.start + rows))
     X_, y_, mean_, std_, rows_ = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
     if len(y_) == 0:
-        raise TableError(f"{reader.source} has no rows to compare with. {tally.sentence()}".strip())
+        raise TableError(
+            f"{display_name(reader.source)} has no rows to compare with. {tally.sentence()}".strip()
+        )
     same = table_ is not None and table_.sha256 == seen.hexdigest()
     return TablePredictions(X_, y_, mean_, std_, rows_, outside, seconds, tally, same)
 
@@ -155,4 +158,6 @@ def predict_table(
         out |= output_columns(model, batch.X, batch.possible, level, explain)
         out["outside"] = pa.array(outside_texts(batch.outside, len(batch.possible)), pa.string())
         write(pa.table(out))
+    if tally.n_rows and tally.n_empty == tally.n_rows:
+        raise TableError(f"No row of {display_name(reader.source)} can be predicted. {tally.sentence()}")
     return tally
