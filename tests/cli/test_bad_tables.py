@@ -38,7 +38,7 @@ TEXTS: dict[str, tuple[bytes, str]] = {
     "commas": (b",,,\n,,,\n", r"several columns of the same name: \(no name\)"),
     "a name twice": (b"id,area,area,rooms,town,price\nh1,1,2,3,west,4\n", "of the same name: area"),
     "a name of 100,000 letters": (GOOD.replace(b"id,area", b"x" * 100_000), "has no column|Expected"),
-    "another encoding than given": (GOOD.replace(b"west", b"w\x81st"), "cannot be read as cp1252.*--encoding"),
+    "no known encoding": (GOOD.replace(b"west", b"w\x81st"), "cannot be read as cp1252.*--encoding"),
     "letters that steer a terminal": (b"\x1b[2J\x07" + GOOD.replace(b"area", b"b"), "has no column"),
 }  # fmt: skip
 

@@ -57,7 +57,7 @@ ERRORS = {
     (*FIT, "--features", "area", "--config", "stage.toml"): "[selection] needs a name",
     (*FIT, "--features", "area", "--config", "setting.toml"): "unexpected keyword argument 'colour'",
     (*FIT, "--features", "area", "--config", "none.toml"): "No such file",
-    ("fit", "houses.csv", "-t", "town", "--features", "area", "-o", "new.gpx"): "target town holds text, such as",
+    ("fit", "houses.csv", "-t", "town", "--features", "area", "-o", "new.gpx"): "target town holds text,",
     ("fit", "houses.csv", "-t", "price", "--features", "area", "-o", "no/new.gpx"): "folder no does not",
     ("fit", "twice.csv", *FIT[2:]): "several columns of the same name: a",
     ("fit", "empty.csv", *FIT[2:]): "is empty",
@@ -66,15 +66,15 @@ ERRORS = {
     ("fit", "clash.csv", *FIT[2:]): "makes an input 'a=x', which is also a column",
     ("fit", "blank.csv", *FIT[2:]): "is left as an input (a: all values are missing)",
     ("fit", "gaps.csv", *FIT[2:], "--drop-missing"): "no row without missing values: 1 are missing in a",
-    ("fit", "bad.csv", *FIT[2:]): "2 problems. The target price holds text, such as x, y, z; a regression needs "
-    "numbers. Column a holds numbers, but 25% of its values are not, such as 'b'.",
+    ("fit", "bad.csv", *FIT[2:]): "2 problems. The target price holds text, such as x, y, z; a "
+    "regression needs numbers. Column a holds numbers, but 25% of its values are not, such as 'b'.",
     ("predict", "none.gpx", "new_houses.csv", "-o", "out.csv"): "No such file",
     ("predict", "houses.csv", "new_houses.csv", "-o", "out.csv"): "is not a gpexperts model",
     ("predict", "cut.gpx", "new_houses.csv", "-o", "out.csv"): "cut short",
     ("predict", "houses.gpx", "twice.csv", "-o", "out.csv"): "same name",
     ("predict", "houses.gpx", "header.csv", "-o", "out.csv"): "has no column area, rooms, town",
-    ("predict", "houses.gpx", "words.csv", "-o", "out.csv"): "No row of words.csv can be predicted. 1 row cannot "
-    "be predicted (area is 'large' in row 2).",
+    ("predict", "houses.gpx", "words.csv", "-o", "out.csv"): "No row of words.csv can be predicted. 1 row "
+    "cannot be predicted (area is 'large' in row 2).",
     ("predict", "houses.gpx", "words.parquet", "-o", "out.csv"): "(area is 'large' in row 1)",
     ("predict", "houses.gpx", "lists.parquet", "-o", "out.csv"): "Column area of lists.parquet should hold",
     ("predict", "houses.gpx", "new_houses.csv", "-o", "out.csv", "--keep", "key"): "has no column key",

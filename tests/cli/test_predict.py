@@ -111,3 +111,56 @@ def test_conformal_intervals_equal_those_of_python(run) -> None:
     assert (ended.code, Path("out.parquet").exists()) == (2, False)
     assert "needs at least 99 rows held out" in ended.err
     assert "calibrate must be" in run(*FIT, *args[:-1], "conform").err
+
+
+def test_every_row_is_kept_and_kept_columns_keep_their_types(run) -> None:
+    Path("new.csv").write_text(
+        "key,code,day,area,rooms,town\n1,007,2024-01-31,50,2,west\n2,008,2024-02-01,large,2,west\n"
+        "3,009,2024-02-02,,,\n4,010,2024-02-03,999,2,west\n5,011,2024-02-04,50,,east\n"
+    )
+    keep = ("--keep", "key,code,day")
+    ended = run("predict", "houses.gpx", "new.csv", *keep, "-o", "out.parquet")
+    assert ended.code == 0
+    assert ended.err == (
+        "3 rows predicted. 2 rows cannot be predicted (area is 'large' in row 3; 1 without area; 1 without rooms; "
+        "1 without town). Levels that training has not seen: town (1 row). Outside the range of the training "
+        "rows: area (1 row). Gaps in columns that had none in training were filled: rooms (1 row).\n"
+    )
+    out = pq.read_table("out.parquet")
+    assert [str(out.schema.field(name).type) for name in ("key", "code", "day")] == [
+        "int64",
+        "string",
+        "date32[day]",
+    ]
+    assert out["key"].to_pylist() == [1, 2, 3, 4, 5]
+    for name in ("mean", "std", "lower", "upper"):
+        assert out[name].is_null().to_pylist() == [False, True, True, False, False]
+    assert out["outside"].to_pylist() == [None, None, None, "area", "town"]
+    assert run("predict", "houses.gpx", "new.csv", "--explain", "-o", "explained.parquet").code == 0
+    assert pq.read_table("explained.parquet")["experts"].is_null().to_pylist() == [
+        False,
+        True,
+        True,
+        False,
+        False,
+    ]
+
+
+def test_several_targets(run) -> None:
+    args = ("houses.csv", "-t", "price", "-t", "rooms", "-o", "two.gpx", "--config", "untrained.toml")
+    assert run("fit", *args, "--n-experts", "2", "--kernel", "rbf", "--test", "0.2").code == 0
+    assert gpexperts.load("two.gpx").table_.targets == ["price", "rooms"]
+    assert run("predict", "two.gpx", "new_houses.csv", "-o", "out.parquet").code == 0
+    out = pq.read_table("out.parquet")
+    ends = ("mean", "std", "lower", "upper")
+    assert out.column_names == [*(f"{t}_{end}" for t in ("price", "rooms") for end in ends), "outside"]
+    model = gpexperts.load("two.gpx")
+    del model.feature_names_in_
+    table = pacsv.read_csv("new_houses.csv")
+    X = np.delete(inputs(table), 1, axis=1)  # without rooms
+    np.testing.assert_array_equal(np.column_stack([out["price_mean"], out["rooms_mean"]]), model.predict(X))
+    assert json.loads(run("evaluate", "two.gpx", "test_houses.csv", "--json").out)["n"] == 60
+    assert (
+        "--explain is for models of one target"
+        in run("predict", "two.gpx", "new_houses.csv", "--explain", "-o", "o.csv").err
+    )

@@ -66,8 +66,8 @@ def originals(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
             given_settings = {"kernel": "rbf", "optimizer": None, "random_state": 0, **given_settings}
             model = DistributedGPRegressor(n_experts=3, **given_settings).fit(X, Y)
         model.feature_names_in_ = np.array(["a", "b", "c"], dtype=object)
-        columns = [Column(n, "number", -2.0, 2.0) for n in "abc"]
-        model.table_ = TableSchema("y", columns, "t.csv", "0" * 64, 60, 0, -2.0, 2.0, {"n_experts": 3})
+        columns = [Column(n, "number", -2.0, 2.0, feature_names=[n]) for n in "abc"]
+        model.table_ = TableSchema(["y"], columns, "t.csv", "0" * 64, 60, 0, -2.0, 2.0, {"n_experts": 3})
         paths[name] = folder / f"{i}.gpx"
         model.save(paths[name], include_factors="factors" in name)
     return paths

@@ -155,9 +155,12 @@ def assert_same_fitted_attributes(a: DistributedGPRegressor, b: DistributedGPReg
 
 
 def test_the_table_of_the_training_rows(model: DistributedGPRegressor, tmp_path: Path) -> None:
-    columns = [Column("a", "number", -2.0, 2.0), Column("é", "categories", categories=["x", "😀"])]
+    columns = [
+        Column("a", "number", -2.0, 2.0, format=",.", gaps=True, fill=[0.5], feature_names=["a"]),
+        Column("é", "category", levels=["x", "😀"], feature_names=["é=x", "é=😀"]),
+    ]
     model = gpexperts.load(_saved(model, tmp_path))
-    model.table_ = TableSchema("y", columns, "t.csv", "0" * 64, 160, 3, -1.0, 1.5, {"n_experts": "4"})
+    model.table_ = TableSchema(["y"], columns, "t.csv", "0" * 64, 160, 3, -1.0, 1.5, {"n_experts": "4"})
     assert gpexperts.load(_saved(model, tmp_path)).table_ == model.table_
 
 

@@ -56,8 +56,8 @@ def evaluate(
     )
     if rows.is_training_table:
         print_note(
-            f"{table} is the table that the model was fitted to: these scores are too good. For honest "
-            "scores use rows that it has not seen, or fit with --test 0.2.",
+            f"{table} is the table that the model was fitted to: these scores are too good. Use rows "
+            "that were not used for training, or fit with --test 0.2.",
             quiet,
         )
     if sentence := rows.tally.sentence():

@@ -1,13 +1,21 @@
 """Tables on disk: CSV, Parquet, Feather and Arrow files, read and written in batches.
 
-`formats`
-    the format of a file;
-`reading`, `writing`
+`formats`, `dialect`
+    the format of a file; separator, encoding and decimal mark of a CSV;
+`reading`, `reader`, `csv_reader`, `standard_input`, `writing`
     read and write batches of rows, in memory that does not grow with the file;
-`training`, `rows`
-    rows to fit a model on, and rows to predict;
+`understand`, `columns_seen`, `roles`
+    what is in a table: types, gaps and problems of its columns, and which of them are inputs;
+`numbers`, `dates`, `convert`
+    texts as numbers and dates; the columns of a batch with their types;
+`training`, `assess`
+    rows to fit a model to; scores on rows that are left out;
+`rows`, `outputs`, `outside`, `kept`, `tally`
+    predictions of all rows, and what was found in them;
 `encoding`
-    encode columns as numbers.
+    encode typed columns as numbers;
+`names`, `messages`, `fingerprint`
+    names of columns; errors; a checksum of rows.
 
 Needs PyArrow, the extra [cli].
 """

@@ -13,8 +13,8 @@ _PATTERNS = {
     pa.int64(): r"^(-?[1-9]\d{0,17}|0)$",  # a code such as 007 stays text
     pa.float64(): r"^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d{1,2})?$",
     pa.bool_(): r"^(true|false)$",
-    pa.date32(): r"^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|1\d|2[0-8])$",
-    pa.timestamp("s"): r"^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|1\d|2[0-8])[ T]([01]\d|2[0-3]):[0-5]\d(:[0-5]\d)?$",
+    pa.date32(): r"^\d{4}-\d\d-\d\d$",
+    pa.timestamp("s"): r"^\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d)?$",
 }
 _BATCH = 65_536
 
@@ -36,11 +36,17 @@ def kept_types(reader: TableReader, names: Sequence[str]) -> dict[str, pa.DataTy
             if len(texts) == 0:
                 continue
             has_values.add(name)
-            candidates[name] = [
-                type_
-                for type_ in candidates[name]
-                if pc.all(pc.match_substring_regex(texts, _PATTERNS[type_])).as_py()
-            ]
+            candidates[name] = [type_ for type_ in candidates[name] if _holds(type_, texts)]
     return {
         name: types[0] if types and name in has_values else pa.string() for name, types in candidates.items()
     }
+
+
+def _holds(type_: pa.DataType, texts: pa.ChunkedArray) -> bool:
+    if not pc.all(pc.match_substring_regex(texts, _PATTERNS[type_])).as_py():
+        return False
+    try:
+        texts.cast(type_)
+    except pa.ArrowInvalid:  # 2024-02-30
+        return False
+    return True

@@ -162,7 +162,7 @@ def _schema(table: TrainingTable, columns: Sequence[Column]) -> TableSchema:
 
 def _skips(positions: np.ndarray) -> list[list[int]]:
     """[row, position in the file] of each row that does not follow the row before it."""
-    starts = np.flatnonzero(np.diff(positions, prepend=-1) != 1)
+    starts = np.flatnonzero(np.diff(positions, prepend=-2) != 1)
     return [[int(row), int(positions[row])] for row in starts]
 
 
