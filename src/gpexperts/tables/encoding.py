@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from sklearn.preprocessing import TargetEncoder
+from sklearn.model_selection import KFold
 
 from gpexperts.exceptions import TableError
 from gpexperts.schema import Column
@@ -88,16 +88,15 @@ def _fitted(values: pa.ChunkedArray, column: Column, y: np.ndarray) -> tuple[Col
             names = [f"{column.name}={level}" for level in levels]
             column = replace(column, levels=levels, gaps=gaps, feature_names=_names(column, names, gaps))
             return column, _block(values, column)
-        encoder = TargetEncoder(target_type="continuous", random_state=0)
-        texts = np.array(pc.fill_null(values, "").to_pylist(), dtype=object)[:, None]
-        X = encoder.fit_transform(texts, y)
-        code = dict(zip(encoder.categories_[0], encoder.encodings_[0], strict=True))
+        index = _positions(values, levels)
         column = replace(
-            column, levels=levels, gaps=gaps, codes=[float(code[level]) for level in levels],
+            column, levels=levels, gaps=gaps, codes=_level_means(index, y, len(levels)).tolist(),
             fill=[float(y.mean())], feature_names=_names(column, [column.name], gaps),
         )  # fmt: skip
         block = _block(values, column)
-        block[:, :1] = X
+        for others, fold in KFold(min(5, len(y)), shuffle=True, random_state=0).split(y):
+            means = _level_means(index[others], y[others], len(levels))
+            block[fold, 0] = np.append(means, column.fill)[index[fold]]
         return column, block
     numbers = _floats(values)
     low, high = (float(f(numbers)) for f in (np.nanmin, np.nanmax))
@@ -119,9 +118,7 @@ def _block(values: pa.ChunkedArray, column: Column) -> np.ndarray:
     """The inputs of one column, (n, width)."""
     missing = values.is_null().to_numpy()
     if column.kind == "category":
-        index = pc.fill_null(
-            pc.index_in(values, value_set=pa.array(column.levels, pa.string())), -1
-        ).to_numpy()
+        index = _positions(values, column.levels)
         if column.codes:
             plain = np.append(column.codes, column.fill)[index][:, None]
         else:
@@ -131,6 +128,31 @@ def _block(values: pa.ChunkedArray, column: Column) -> np.ndarray:
         if column.fill:
             plain[missing] = column.fill
     return np.column_stack([plain, missing]) if column.gaps else plain
+
+
+def _positions(values: pa.ChunkedArray, levels: list[str]) -> np.ndarray:
+    """Positions (n,) in `levels`; −1 for missing and for other values."""
+    found = pc.index_in(values, value_set=pa.array(levels, pa.string()))
+    return np.asarray(pc.fill_null(found, -1).to_numpy())
+
+
+def _level_means(index: np.ndarray, y: np.ndarray, n_levels: int) -> np.ndarray:
+    """Mean target of each level (n_levels,), shrunken towards the mean of all rows.
+
+    The mean of n_j rows has the variance w/n_j around the level's effect, and effects vary by b: the shrunken
+    mean is the weighted mean of the two, with weights b and w/n_j. Both are estimated by moments.
+    """
+    y, index = y[index >= 0], index[index >= 0]
+    count = np.bincount(index, minlength=n_levels)
+    known = count > 0
+    centre = float(y.mean()) if len(y) else 0.0
+    means = np.full(n_levels, centre)
+    means[known] = np.bincount(index, weights=y, minlength=n_levels)[known] / count[known]
+    within = float(np.sum((y - means[index]) ** 2)) / max(1, len(y) - int(known.sum()))
+    noise = within / np.maximum(count, 1)
+    between = max(0.0, float(np.mean((means[known] - centre) ** 2 - noise[known]))) if known.any() else 0.0
+    share = between / np.maximum(between + noise, np.finfo(float).tiny)
+    return np.asarray(centre + share * (means - centre))
 
 
 def _plain(numbers: np.ndarray, column: Column) -> np.ndarray:
