@@ -123,8 +123,8 @@ def test_every_row_is_kept_and_kept_columns_keep_their_types(run) -> None:
     assert ended.code == 0
     assert ended.err == (
         "3 rows predicted. 2 rows cannot be predicted (area is 'large' in row 3; 1 without area; 1 without "
-        "rooms; 1 without town). Levels that training has not seen: town (1 row). Outside the range of the training "
-        "rows: area (1 row). Gaps in columns that had none in training were filled: rooms (1 row).\n"
+        "rooms; 1 without town). Levels that training has not seen: town (1 row). Outside the range of the "
+        "training rows: area (1 row). Gaps in columns that had none in training were filled: rooms (1 row).\n"
     )
     out = pq.read_table("out.parquet")
     assert [str(out.schema.field(name).type) for name in ("key", "code", "day")] == [
