@@ -56,6 +56,16 @@ def test_kept_columns_of_a_csv_keep_their_types(tmp_path: Path) -> None:
     assert table.column("code").to_pylist() == ["007", "12", ""]
 
 
+def test_kept_inputs_stay_text_where_their_values_could_change(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("i,f,c\n1,1.50,1.50\n2,2.25,2.25\n")
+    (tmp_path / "g.csv").write_text("i;f;c\n1;1.234;1,5\n2;2.345;2,5\n")
+    kinds = {"i": "category", "f": "number", "c": "category"}
+    types = kept_types(open_table(str(tmp_path / "t.csv")), list(kinds), kinds)
+    assert types == {"i": pa.int64(), "f": pa.float64(), "c": pa.string()}
+    types = kept_types(open_table(str(tmp_path / "g.csv")), list(kinds), kinds)
+    assert types == {"i": pa.int64(), "f": pa.string(), "c": pa.string()}
+
+
 def test_rows_outside_the_range_of_training() -> None:
     columns = [
         Column("a", "number", 0.0, 1.0),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from gpexperts.tables.arrow import pa, pc
 from gpexperts.tables.reader import TableReader
@@ -19,11 +19,20 @@ _PATTERNS = {
 _BATCH = 65_536
 
 
-def kept_types(reader: TableReader, names: Sequence[str]) -> dict[str, pa.DataType]:
+def kept_types(
+    reader: TableReader, names: Sequence[str], inputs: Mapping[str, str] | None = None
+) -> dict[str, pa.DataType]:
     """Return the narrowest type that holds every value of each column, so that it can be written back.
 
     A CSV is read once more for this, in batches; an empty field is a missing value, and any other text makes
     the column text. Other formats have types of their own.
+
+    Parameters
+    ----------
+    reader : TableReader
+    names : sequence of str
+    inputs : mapping of str, optional
+        Kinds of columns that are also inputs. They stay text where their values as inputs could change.
     """
     if reader.dialect is None or not names:
         return {}
@@ -37,9 +46,15 @@ def kept_types(reader: TableReader, names: Sequence[str]) -> dict[str, pa.DataTy
                 continue
             has_values.add(name)
             candidates[name] = [type_ for type_ in candidates[name] if _holds(type_, texts)]
-    return {
+    found = {
         name: types[0] if types and name in has_values else pa.string() for name, types in candidates.items()
     }
+    for name, kind in (inputs or {}).items():
+        # 1.234 may be 1234, and a level 1.50 is not 1.5.
+        exact = found.get(name) in (pa.int64(), pa.bool_())
+        if name in found and not exact and (kind == "category" or reader.dialect.decimal != "."):
+            found[name] = pa.string()
+    return found
 
 
 def _holds(type_: pa.DataType, texts: pa.ChunkedArray) -> bool:

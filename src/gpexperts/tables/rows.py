@@ -80,7 +80,7 @@ def _batches(
     columns = columns_of(model)
     names = [column.name for column in (*columns, *others)]
     require_columns(reader.names, [*names, *keep], reader.source)
-    types = kept_types(reader, [name for name in keep if name not in names])
+    types = kept_types(reader, keep, inputs={column.name: column.kind for column in (*columns, *others)})
     converter = Converter(columns, reader.source, reader.options, reader.dialect)
     table_ = getattr(model, "table_", None)
     fills = table_ is not None and not table_.drop_missing
