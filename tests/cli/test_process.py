@@ -19,7 +19,7 @@ from tests.cli.houses import COMMAND, FIT
 pytestmark = pytest.mark.filterwarnings("default::gpexperts.exceptions.GpexpertsWarning")
 
 
-@pytest.mark.parametrize("command", ["fit", "predict", "evaluate", "info", "report"])
+@pytest.mark.parametrize("command", ["inspect", "fit", "predict", "evaluate", "info", "report"])
 def test_example_in_help_runs(run, command: str) -> None:
     out = run(command, "--help").out
     (example,) = re.findall(rf"^ *gpexperts ({command} .*?) *$", out, flags=re.MULTILINE)

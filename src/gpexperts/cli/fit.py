@@ -100,7 +100,7 @@ def fit(
 
     Example:
 
-    gpexperts fit houses.csv -t price --test 0.2 -o houses.gpx
+    gpexperts fit houses.csv -t price -o houses.gpx
     """
     from gpexperts.files import check_target
     from gpexperts.memory import readable_size
