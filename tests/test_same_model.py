@@ -38,12 +38,19 @@ CASES: dict[str, dict[str, Any]] = {
     "own expert beside others": {"optimizer": None, "n_neighbors": 16, "n_selected": 2},
 }
 ARRAYS = "arrays on Dask"
-PLACES = (
-    [("grbcm", place) for place in (ARRAYS, *COLLECTIONS)]
+SLOW = {
+    ("defaults", ARRAYS),
+    ("two outputs", ARRAYS),
+    ("two outputs", "uneven arrays"),
+    ("full training", ARRAYS),
+}
+PLACES = [
+    pytest.param(*pair, marks=pytest.mark.slow if pair in SLOW else ())
+    for pair in [("grbcm", place) for place in (ARRAYS, *COLLECTIONS)]
     + [(case, place) for case in CASES if case != "grbcm" for place in (ARRAYS, "uneven arrays")]
     + [("defaults", "frames"), ("two outputs", "frames"), ("conformal", "frames")]
-)
-"""Training takes a message per step, so that not every case is fitted everywhere."""
+]
+"""Training takes a message per step, so that not every case is fitted everywhere, and some in `test-slow`."""
 
 
 @pytest.fixture(scope="module", autouse=True)
