@@ -58,9 +58,9 @@ def start_by_groups(
         step = float(np.median(np.diff(values[k])))
         there = _started(covariance, len(values), k, SHARE_OF_STEP * step, sampler.variance)
         for _ in range(STAGES):
-            rows = small.neighbourhoods(there.metric(small.spread), ROWS, NEIGHBORS).without_twins(PREDICTED)
+            rows = small.neighbourhoods(there.metric(small.spread), ROWS, NEIGHBORS)
             there = maximise_density(there, rows, engine, predicted=PREDICTED, max_steps=STEPS)
-        rows = small.fresh_neighbourhoods(there.metric(small.spread), CHECKED, NEIGHBORS).without_twins(1)
+        rows = small.fresh_neighbourhoods(there.metric(small.spread), CHECKED, NEIGHBORS)
         density = predictive_density(there, rows, engine).log_density / max(1, len(rows.X))
         best = max(best, (density, there), key=lambda start: start[0])
     return best[1]

@@ -20,7 +20,8 @@ POLISHING = ((2500, 48, 12), (2500, 48, 12))
 PREDICTED = 4
 """Rows of each neighbourhood that are predicted."""
 FEWEST = 300
-"""Rows without equals, of a sample of `CHECKED`, below which predictive training is left out."""
+"""Rows without equals, of a sample of `CHECKED`, below which predictive training is left out. Where there are
+enough, those with equals are kept: they show the noise."""
 CHECKED = 1000, 128
 """Fresh rows and neighbours by which its result is accepted…"""
 WORTHWHILE = 0.01
@@ -78,7 +79,6 @@ def polish(
     for how, (kernel, there) in starts.items():
         for n_rows, m, steps in POLISHING:
             rows = sampler.neighbourhoods(there.metric(sampler.spread), min(n_rows, sampler.n // 2), m)
-            rows = rows.without_twins(PREDICTED)
             there = maximise_density(there, rows, engine, predicted=PREDICTED, max_steps=steps)
         highest = max(e.score for e in scores.values())
         scores[how] = _evidence(there, sampler, engine)
@@ -95,7 +95,7 @@ def _is_trainable(covariance: Covariance) -> TypeGuard[StationaryCovariance]:
 
 def _evidence(covariance: StationaryCovariance, sampler: BlockSampler, engine: Engine) -> Evidence:
     """Mean log density and squared error of fresh rows given their neighbours, per row and output."""
-    rows = sampler.fresh_neighbourhoods(covariance.metric(sampler.spread), *CHECKED).without_twins(1)
+    rows = sampler.fresh_neighbourhoods(covariance.metric(sampler.spread), *CHECKED)
     density = predictive_density(covariance, rows, engine)
     n = density.n_rows * rows.y.shape[2]
     return Evidence(density.log_density / n, density.squared_error / n)
