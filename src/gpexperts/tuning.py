@@ -125,7 +125,7 @@ def leaves_corrections(aggregator: Aggregator) -> bool:
 
 
 def tune(held: list[Held], setups: Setups, aggregator: Aggregator, engine: Engine) -> Tuned:
-    """Choose among setups, the pruning and the corrections by held-out log density.
+    """Choose the setup and the pruning by held-out density, error and time, the corrections by density.
 
     Parameters
     ----------
@@ -173,7 +173,7 @@ class _Tuner:
         if tuning.n_selected > 1 and len(fixed) > 1:  # a given K is used as it is
             by_prune = {p: self._loss(moments.without_weak(p)) for p in PRUNINGS}
             harmless = [p for p, value in by_prune.items() if value <= loss + 0.5 * WORTHWHILE]
-            evidence["nlpd_by_prune"] = by_prune
+            evidence["loss_by_prune"] = by_prune
             if harmless:
                 tuning = tuning._replace(prune=max(harmless))
                 moments = moments.without_weak(tuning.prune)
@@ -274,7 +274,7 @@ class _Tuner:
             tried = self._corrections(Tuning(0), moments, ROUGH_DISAGREEMENTS, ROUGH_LOCAL_NOISES)
             nlpd = min(loss for loss, _ in tried)
         else:
-            nlpd = _nlpd(residual, np.sqrt(prediction.observation_var(self.noise)))
+            nlpd = float(_nlpd(residual, np.sqrt(prediction.observation_var(self.noise))))
         error = max(float(np.mean(residual**2)), np.finfo(float).tiny)
         return 0.5 * (nlpd + 0.5 * float(np.log(error)))
 
@@ -325,12 +325,10 @@ class _Tuner:
         self, prediction: Prediction, prior_var: np.ndarray, scales: Sequence[float]
     ) -> list[float]:
         """NLPD of a prediction after ``prediction.corrected(scale, prior_var)`` for each scale, at once."""
-        var = prediction.observation_var(self.noise)
         share = 1.0 - prediction.var[:, None] / prior_var[:, None]
-        log_factor = np.log(scales)[:, None, None] * share
-        z2 = (self.y - prediction.mean) ** 2 / var * np.exp(-log_factor)
-        twice = np.minimum(z2, CLIPPED**2) + np.log(var) + log_factor
-        return (0.5 * twice.mean(axis=(1, 2)) + 0.5 * np.log(2.0 * np.pi)).tolist()
+        root_factor = np.exp(0.5 * np.log(scales)[:, None, None] * share)
+        std = np.sqrt(prediction.observation_var(self.noise)) * root_factor
+        return _nlpd(self.y - prediction.mean, std).tolist()
 
     def scores(self, tuning: Tuning, moments: ExpertMoments) -> np.ndarray:
         prediction = tuning.applied(self.aggregator).combine(moments)
@@ -353,10 +351,10 @@ def _reason(tuning: Tuning, by_setup: dict[str, float], n: int) -> str:
     )
 
 
-def _nlpd(residual: np.ndarray, std: np.ndarray) -> float:
-    """NLPD of arrays (n, p), with standardised residuals clipped to ±`CLIPPED`."""
+def _nlpd(residual: np.ndarray, std: np.ndarray) -> np.ndarray:
+    """NLPD (…) of residuals (n, p) and stds (…, n, p), with standardised residuals clipped to ±`CLIPPED`."""
     z = np.clip(residual / std, -CLIPPED, CLIPPED)
-    return float(np.mean(0.5 * z**2 + np.log(std)) + 0.5 * np.log(2.0 * np.pi))
+    return np.asarray(np.mean(0.5 * z**2 + np.log(std), axis=(-2, -1)) + 0.5 * np.log(2.0 * np.pi))
 
 
 def _number_of_corrections(tuning: Tuning) -> int:

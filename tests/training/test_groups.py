@@ -13,6 +13,7 @@ from gpexperts.rows.arrays import ArrayRows
 from gpexperts.scaling import Standardizer
 from gpexperts.training.blocks import BlockSampler
 from gpexperts.training.groups import start_by_groups
+from gpexperts.training.nearest import Stage
 from gpexperts.training.polish import polish
 
 ENGINE = ThreadEngine(1)
@@ -49,7 +50,7 @@ def test_the_length_scale_of_the_group_is_below_its_steps(sample_rows: int | Non
 def test_polishing_keeps_what_predicts_fresh_rows_best(
     monkeypatch: pytest.MonkeyPatch, worthwhile: float
 ) -> None:
-    monkeypatch.setattr("gpexperts.training.polish.POLISHING", ((300, 16, 6),))
+    monkeypatch.setattr("gpexperts.training.polish.POLISHING", (Stage(300, 16, 6),))
     monkeypatch.setattr("gpexperts.training.polish.CHECKED", (300, 32))
     monkeypatch.setattr("gpexperts.training.polish.WORTHWHILE", worthwhile)
     X, y = grouped()

@@ -1,7 +1,7 @@
 """A start of training in which one input tells groups of rows apart.
 
 Length scales start long and shrink along gradients. But an input that repeats its values, such as the number
-of a machine or the length of a route, may name a group: rows with another value of it tell nothing. Its
+of a machine or the length of a route, may name a group: rows of other groups carry no information. Its
 length scale is then shorter than the step from one value to the next, and no gradient leads there from a long
 one, as the likelihood hardly changes in between. So each such input gets a start with a length scale below
 its steps. The starts are trained for a few steps on a sample, and the one with the highest density goes on.
@@ -14,7 +14,7 @@ import numpy as np
 from gpexperts.engines.base import Engine
 from gpexperts.kernels.stationary import StationaryCovariance
 from gpexperts.training.blocks import BlockSampler
-from gpexperts.training.predictive import maximise_density, predictive_density
+from gpexperts.training.nearest import Stage, evidence_of_fresh_rows, trained_on_neighbours
 
 __all__ = ["start_by_groups"]
 
@@ -26,12 +26,10 @@ NOISE_AT_START = 0.4
 """Share of the variance."""
 SHARE_OF_STEP = 0.1
 """Of the median step between values: the length scale at the start."""
-STAGES, ROWS, NEIGHBORS, STEPS = 2, 500, 32, 8
+STAGES = (Stage(500, 32, 8), Stage(500, 32, 8))
 """Of the training of each start."""
-PREDICTED = 4
-"""Rows of each neighbourhood that are predicted in training."""
-CHECKED = 1000
-"""Fresh rows that choose among the starts."""
+CHECKED = 1000, 32
+"""Fresh rows and neighbours that choose among the starts."""
 
 
 def start_by_groups(
@@ -57,11 +55,8 @@ def start_by_groups(
     for k in inputs:
         step = float(np.median(np.diff(values[k])))
         there = _started(covariance, len(values), k, SHARE_OF_STEP * step, sampler.variance)
-        for _ in range(STAGES):
-            rows = small.neighbourhoods(there.metric(small.spread), ROWS, NEIGHBORS)
-            there = maximise_density(there, rows, engine, predicted=PREDICTED, max_steps=STEPS)
-        rows = small.fresh_neighbourhoods(there.metric(small.spread), CHECKED, NEIGHBORS)
-        density = predictive_density(there, rows, engine).log_density / max(1, len(rows.X))
+        there = trained_on_neighbours(there, small, engine, STAGES)
+        density = evidence_of_fresh_rows(there, small, engine, *CHECKED).log_likelihood
         best = max(best, (density, there), key=lambda start: start[0])
     return best[1]
 

@@ -11,14 +11,11 @@ from gpexperts.kernels.stationary import StationaryCovariance
 from gpexperts.training.blocks import BlockSampler
 from gpexperts.training.evidence import Evidence
 from gpexperts.training.groups import start_by_groups
-from gpexperts.training.predictive import maximise_density, predictive_density
+from gpexperts.training.nearest import PREDICTED, Stage, evidence_of_fresh_rows, trained_on_neighbours
 
 __all__ = ["Polished", "polish"]
 
-POLISHING = ((2500, 48, 12), (2500, 48, 12))
-"""Rows (at most half of all), neighbours and steps of each stage of predictive training."""
-PREDICTED = 4
-"""Rows of each neighbourhood that are predicted."""
+POLISHING = (Stage(2500, 48, 12), Stage(2500, 48, 12))
 FEWEST = 300
 """Rows without equals, of a sample of `CHECKED`, below which predictive training is left out. Where there are
 enough, those with equals are kept: they show the noise."""
@@ -67,7 +64,7 @@ def polish(
     rows = sampler.neighbourhoods(covariance.metric(sampler.spread), CHECKED[0], PREDICTED)
     if len(rows.without_twins(PREDICTED).X) < FEWEST:
         return Polished(name, covariance, {}, "")
-    scores = {"blocks": _evidence(covariance, sampler, engine)}
+    scores = {"blocks": evidence_of_fresh_rows(covariance, sampler, engine, *CHECKED)}
     best, best_name = covariance, name
     starts = {"neighbours": (name, covariance)}
     roughest = list(candidates)[-1]
@@ -77,11 +74,9 @@ def polish(
         if grouped is not None:
             starts["groups"] = roughest, grouped
     for how, (kernel, there) in starts.items():
-        for n_rows, m, steps in POLISHING:
-            rows = sampler.neighbourhoods(there.metric(sampler.spread), min(n_rows, sampler.n // 2), m)
-            there = maximise_density(there, rows, engine, predicted=PREDICTED, max_steps=steps)
+        there = trained_on_neighbours(there, sampler, engine, POLISHING)
         highest = max(e.score for e in scores.values())
-        scores[how] = _evidence(there, sampler, engine)
+        scores[how] = evidence_of_fresh_rows(there, sampler, engine, *CHECKED)
         if scores[how].score > highest + WORTHWHILE:
             best, best_name = there, kernel
     listed = ", ".join(f"{how} {e.score:.4f}" for how, e in scores.items())
@@ -91,11 +86,3 @@ def polish(
 
 def _is_trainable(covariance: Covariance) -> TypeGuard[StationaryCovariance]:
     return isinstance(covariance, StationaryCovariance) and not covariance.has_shape_parameter
-
-
-def _evidence(covariance: StationaryCovariance, sampler: BlockSampler, engine: Engine) -> Evidence:
-    """Mean log density and squared error of fresh rows given their neighbours, per row and output."""
-    rows = sampler.fresh_neighbourhoods(covariance.metric(sampler.spread), *CHECKED)
-    density = predictive_density(covariance, rows, engine)
-    n = density.n_rows * rows.y.shape[2]
-    return Evidence(density.log_density / n, density.squared_error / n)
