@@ -7,6 +7,7 @@ from sklearn.exceptions import ConvergenceWarning
 __all__ = [
     "BoundWarning",
     "ClusterError",
+    "ColumnWarning",
     "ConstantTargetWarning",
     "CorruptModelError",
     "FewerExpertsWarning",
@@ -32,6 +33,10 @@ class GpexpertsWarning(UserWarning):
 
 class BoundWarning(GpexpertsWarning, ConvergenceWarning):
     """A hyperparameter ended at a bound: the optimum may be outside."""
+
+
+class ColumnWarning(GpexpertsWarning):
+    """A column has rare or unseen levels, no values, or gaps that training has not seen."""
 
 
 class ConstantTargetWarning(GpexpertsWarning):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gpexperts.aggregation import Aggregator
+from gpexperts.columns import ColumnEncoder
 from gpexperts.experts.moments import Prediction, Request
 from gpexperts.scaling import Standardizer
 from gpexperts.selection import Selector
@@ -31,6 +32,8 @@ class Formula:
     noise_variance: float
     variance_scale: np.ndarray
     """(p,) factor of an observation's variance."""
+    encoder: ColumnEncoder
+    """The columns of the user's table ↦ inputs."""
 
     def select(self, X: np.ndarray) -> np.ndarray:
         """Return the selected experts (n, K) of queries X (n, d), in the units of the experts."""

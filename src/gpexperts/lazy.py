@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from gpexperts.columns.encoder import warn_of_columns
 from gpexperts.experts.dask import DaskExperts, Gathered
 from gpexperts.formula import Formula
 from gpexperts.predictor import Predictor
@@ -53,7 +54,7 @@ def predict_lazily(
     for b, block in enumerate(queries.blocks):
         # Each task depends on the formula or on several others. Dask fuses chains of single dependencies
         # differently from one call of compute to the next: one name would stand for different work.
-        X_b = engine.task(f"queries {b}", _queries, b, block, formula)
+        X_b = engine.task(f"queries {b}", _queries, b, block, formula, topic)
         index = engine.task(f"selected experts of queries {b}", _selected, X_b, formula)
         gathered = experts.graph(X_b, index, everything, predictor.formula.request)
         predicted = engine.task(f"predictions {b}", _predicted, gathered, formula, latent, topic)
@@ -76,6 +77,7 @@ def _subscribed(predictor: Predictor, client: Any) -> str:
         predictor = reference()
         if predictor is None:
             return
+        warn_of_columns(report["columns"], f"Partition {report['partition']} of X")
         predictor.count_repairs(int(report["repaired"]))
         predictor.model.experts.jitter.update({int(i): float(j) for i, j in report["jitter"]})
         predictor.report_jitter()
@@ -98,13 +100,22 @@ def _same(opaque: _Opaque) -> Any:
     return opaque.value
 
 
-def _queries(number: int, X: Any, formula: Formula) -> np.ndarray:
-    X, d = checked_inputs(number, X), len(formula.x_scale.shift)
+def _report(topic: str, **news: Any) -> None:
+    from distributed import get_worker
+
+    get_worker().log_event(topic, {"repaired": 0, "jitter": [], "columns": [], "partition": 0, **news})
+
+
+def _queries(number: int, X: Any, formula: Formula, topic: str) -> np.ndarray:
+    X, d = checked_inputs(number, X), formula.encoder.n_features
     if X.shape[1] != d:
         raise ValueError(
             f"X has {X.shape[1]} features, but DistributedGPRegressor is expecting {d} features as input."
         )
-    return formula.x_scale.transform(X)
+    Z, notes = formula.encoder.encoded(X)
+    if notes:
+        _report(topic, columns=notes, partition=number)
+    return formula.x_scale.transform(Z)
 
 
 def _selected(X: np.ndarray, formula: Formula) -> np.ndarray:
@@ -117,10 +128,7 @@ def _predicted(
     """Mean and standard deviation (n, p), in the user's units."""
     prediction = formula.aggregator.combine(gathered.moments)
     if prediction.repaired or gathered.jitter:
-        from distributed import get_worker
-
-        report = {"repaired": prediction.repaired, "jitter": list(gathered.jitter.items())}
-        get_worker().log_event(topic, report)
+        _report(topic, repaired=prediction.repaired, jitter=list(gathered.jitter.items()))
     return formula.restored(prediction.mean, formula.variance(prediction, latent))
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 
 from gpexperts.choices import Choice
+from gpexperts.columns import ColumnEncoder
 from gpexperts.experts.store import ExpertStore
 from gpexperts.kernels.base import Covariance
 from gpexperts.scaling import Standardizer
@@ -51,6 +52,10 @@ class FittedModel:
     """The method that rows were held out for."""
     held_out: tuple[np.ndarray, np.ndarray] | None = None
     """Inputs (n, d) and targets (n, p) that no expert has seen, in the units of the experts."""
+    encoder: ColumnEncoder = field(kw_only=True)
+    """The columns of the user's table ↦ inputs."""
+    y_summary: tuple[np.ndarray, np.ndarray] = field(kw_only=True)
+    """Mean and standard deviation (p,) of the training targets, in the user's units."""
 
     @property
     def covariance(self) -> Covariance:

@@ -49,6 +49,14 @@ PARAMETERS: dict[str, Parameter] = {
         "are the noise.",
         str,
     ),
+    "categorical_features": Parameter(
+        "from_dtype",
+        '"from_dtype", array-like of bool, int or str, or None',
+        'Which columns are categories. "from_dtype" takes those of data frames that hold categories, text or '
+        "booleans; a mask, positions or names choose columns of frames and arrays; None chooses none. Gaps "
+        "(NaN) are allowed in every column, and dates in data frames; `choices_` describes each column.",
+        None,
+    ),
     "optimizer": Parameter(
         "lbfgs", '"lbfgs" or None', "None keeps the hyperparameters of the given kernel.", None
     ),

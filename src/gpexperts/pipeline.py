@@ -15,6 +15,7 @@ from sklearn.utils import check_random_state
 
 from gpexperts.calibration import HELD_OUT, draw_held_out, kept_labels
 from gpexperts.choices import Choice
+from gpexperts.columns import ColumnEncoder
 from gpexperts.experts.build import Assigned, build_store, training_blocks
 from gpexperts.kernels.base import Covariance
 from gpexperts.kernels.raw import candidate_covariances
@@ -64,7 +65,9 @@ class Trained(NamedTuple):
     choice: Choice | None
 
 
-def fit_model(rows: RowSource, settings: Settings, *, one_output: bool) -> FittedModel:
+def fit_model(
+    rows: RowSource, settings: Settings, *, one_output: bool, encoder: ColumnEncoder | None = None
+) -> FittedModel:
     """Fit a model to rows in the user's units.
 
     Parameters
@@ -73,27 +76,34 @@ def fit_model(rows: RowSource, settings: Settings, *, one_output: bool) -> Fitte
     settings : Settings
     one_output : bool
         Whether y had one dimension.
+    encoder : ColumnEncoder, optional
+        That has made the inputs of the rows; by default these are numbers.
 
     Returns
     -------
     FittedModel
     """
+    encoder = ColumnEncoder.numbers(rows.n_features) if encoder is None else encoder
     n, streams = rows.n, Streams.of(settings["random_state"])
     held_out = draw_held_out(n, streams.calibration) if settings["calibrate"] else np.empty(0, np.int64)
     rows, kept_out, plan = _hold_out(rows, settings, held_out)
     _check_memory(settings, rows.n, plan.largest)
 
+    of_x, of_y = rows.summary()
     units, varies = choose_units(
-        *rows.summary(),
+        of_x,
+        of_y,
         standardize=bool(settings["standardize"]),
         kernel_is_object=settings.kernel_is_object,
+        standardized=encoder.standardized,
     )
     rows = rows.in_units(units)
     sample = rows.sample(SAMPLE_ROWS, streams.sample)
     trainable = settings["optimizer"] is not None and bool(varies.any())
     outputs = np.flatnonzero(varies) if varies.any() else np.arange(rows.n_outputs)
-    sampler = BlockSampler(rows, sample, outputs, streams.training)
-    candidates = candidate_covariances(settings["kernel"], sampler.spread, sampler.y_spread, units.x)
+    shared = encoder.scale_index
+    sampler = BlockSampler(rows, sample, outputs, streams.training, shared)
+    candidates = candidate_covariances(settings["kernel"], sampler.spread, sampler.y_spread, units.x, shared)
 
     choices: dict[str, Choice] = {}
     full, trained = settings["training"] == "full", None
@@ -128,6 +138,8 @@ def fit_model(rows: RowSource, settings: Settings, *, one_output: bool) -> Fitte
     reporters().message(1, f"experts: {how}")
     if is_auto(settings["n_experts"]) and is_auto(settings["expert_size"]) and plan.labels is None:
         choices["n_experts"] = how
+    if encoder.choice is not None:
+        choices["columns"] = encoder.choice
     return FittedModel(
         x_scale=units.x,
         y_scale=units.y,
@@ -140,6 +152,8 @@ def fit_model(rows: RowSource, settings: Settings, *, one_output: bool) -> Fitte
         seeds=streams.seeds,
         calibrate=settings["calibrate"],
         held_out=None if kept_out is None else units.apply(kept_out.X, kept_out.y),
+        encoder=encoder,
+        y_summary=(of_y.mean, of_y.std),
     )
 
 

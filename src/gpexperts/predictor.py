@@ -98,6 +98,7 @@ class Predictor:
             tuning.prune,
             model.covariance.noise_variance,
             scale,
+            model.encoder,
         )
 
     @classmethod

@@ -11,14 +11,14 @@ from typing import Any, Literal, Self, overload
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.gaussian_process.kernels import Kernel
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from gpexperts.engines.dask import portable
 from gpexperts.engines.dask_types import is_collection
 from gpexperts.experts.local import LocalExperts
 from gpexperts.explanation import Explanation
 from gpexperts.fitted import FittedAttributes
-from gpexperts.inputs import training_rows
+from gpexperts.inputs import query_inputs, training_rows
 from gpexperts.lazy import predict_lazily
 from gpexperts.parameters import PARAMETERS, RENAMED, documented
 from gpexperts.pipeline import fit_model
@@ -52,7 +52,8 @@ class DistributedGPRegressor(FittedAttributes, CallbackSupport, RegressorMixin, 
     labels_ : ndarray of int, shape (n,)
         Expert of each training row; −1 for shared rows (GRBCM), −2 for rows held out by `calibrate`. Not
         available for large dask collections.
-    centroids_ : ndarray of shape (n_experts_, n_features_in_)
+    centroids_ : ndarray of shape (n_experts_, d)
+        In the inputs of the kernel: d is `n_features_in_` unless categories, gaps or dates were encoded.
     log_marginal_likelihood_value_ : float
         Of the rows that training used last.
     trace_ : list of TraceRow
@@ -93,6 +94,7 @@ class DistributedGPRegressor(FittedAttributes, CallbackSupport, RegressorMixin, 
         expert_size: int | str = "auto",
         partition: Any = "auto",
         kernel: Any = "auto",
+        categorical_features: Any = "from_dtype",
         optimizer: str | None = "lbfgs",
         n_restarts: int = 0,
         training: str = "auto",
@@ -112,6 +114,7 @@ class DistributedGPRegressor(FittedAttributes, CallbackSupport, RegressorMixin, 
         self.expert_size = expert_size
         self.partition = partition
         self.kernel = kernel
+        self.categorical_features = categorical_features
         self.optimizer = optimizer
         self.n_restarts = n_restarts
         self.training = training
@@ -158,7 +161,9 @@ class DistributedGPRegressor(FittedAttributes, CallbackSupport, RegressorMixin, 
 
         Parameters
         ----------
-        X : array-like of shape (n, d), or dask array or frame with ``engine="dask"``
+        X : array-like or data frame of shape (n, d), or dask array or frame with ``engine="dask"``
+            Data frames are those of pandas, polars and pyarrow. Categories, text, booleans, dates and gaps are
+            encoded; see `categorical_features`.
         y : array-like of shape (n,) or (n, n_outputs)
             Several outputs share the parts and the hyperparameters.
 
@@ -169,8 +174,8 @@ class DistributedGPRegressor(FittedAttributes, CallbackSupport, RegressorMixin, 
         with self._all_or_nothing():
             settings = Settings.of(self.get_params(deep=False))
             self.__dict__.pop("table_", None)  # what a model file says of the former training table
-            rows, one_output = training_rows(self, X, y, settings)
-            model = fit_model(rows, settings, one_output=one_output)
+            rows, one_output, encoder = training_rows(self, X, y, settings)
+            model = fit_model(rows, settings, one_output=one_output, encoder=encoder)
             predictor = Predictor.build(model, settings)
             predictor.report_jitter()
             self._lock = self.__dict__.get("_lock") or threading.RLock()
@@ -196,7 +201,7 @@ class DistributedGPRegressor(FittedAttributes, CallbackSupport, RegressorMixin, 
                 "X is a dask collection, but the experts are in this process. Load it with X.compute(), or "
                 "predict each of its partitions."
             )
-        return validate_data(self, X, reset=False, dtype=np.float64, order="C", ensure_min_samples=0)
+        return query_inputs(self, X)
 
     @overload
     def predict(self, X: Any, return_std: Literal[False] = False, latent: bool = False) -> np.ndarray: ...
@@ -212,7 +217,7 @@ class DistributedGPRegressor(FittedAttributes, CallbackSupport, RegressorMixin, 
 
         Parameters
         ----------
-        X : array-like of shape (n, d)
+        X : array-like or data frame of shape (n, d)
             For a model on a cluster also a dask array or frame; the result is then lazy.
         return_std : bool
             Whether to return standard deviations too.

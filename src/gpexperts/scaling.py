@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["FAR", "ColumnSummary", "Standardizer", "check_magnitudes", "scaled_offsets"]
+__all__ = ["FAR", "ColumnSummary", "Standardizer", "check_magnitudes", "rounded", "scaled_offsets"]
 
 FAR = 1e150
 """Scaled values are clipped to ±FAR: squares of larger numbers overflow."""
@@ -100,7 +100,7 @@ class Standardizer:
     @classmethod
     def of(cls, summary: ColumnSummary) -> Standardizer:
         """Return the standardizer to zero mean and unit variance, both to 9 digits."""
-        scale = _rounded(summary.spread)
+        scale = rounded(summary.spread)
         with np.errstate(over="ignore", invalid="ignore"):
             shift = np.round(summary.mean / scale * 2.0**_BITS) / 2.0**_BITS * scale
         usable = (summary.std > 0) & np.isfinite(shift)
@@ -120,7 +120,8 @@ class Standardizer:
         return Z * self.scale + self.shift
 
 
-def _rounded(values: np.ndarray) -> np.ndarray:
+def rounded(values: np.ndarray) -> np.ndarray:
+    """Return values to 9 digits (30 bits)."""
     mantissa, exponent = np.frexp(values)
     return np.ldexp(np.round(mantissa * 2.0**_BITS) / 2.0**_BITS, exponent)
 

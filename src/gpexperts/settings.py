@@ -76,6 +76,7 @@ class Settings:
         check_n_jobs(values["n_jobs"])
         check_seed(values["random_state"])
         _check_neighbors(values)
+        values["categorical_features"] = _categorical(values["categorical_features"])
         partition = values["partition"]
         return cls(
             values=values,
@@ -172,6 +173,22 @@ def _check_neighbors(values: Mapping[str, Any]) -> None:
             "the other experts, which this rule takes as independent. Use n_selected=0 (the own expert "
             "alone), n_neighbors=0, or aggregation='npae'."
         )
+
+
+def _categorical(value: Any) -> Any:
+    """Return `categorical_features` as None, "from_dtype", or a list of bool, of int or of str."""
+    if value is None or (isinstance(value, str) and value == "from_dtype"):
+        return value
+    entries = None if isinstance(value, (str, bytes)) else np.asarray(value)
+    if entries is not None and entries.ndim == 1:
+        if entries.dtype.kind in "biuU" or len(entries) == 0:
+            return entries.tolist()
+        if all(isinstance(entry, str) for entry in entries):
+            return [str(entry) for entry in entries]
+    raise ValueError(
+        "categorical_features must be 'from_dtype', None, or a list of bools, of positions or of names, "
+        f"got {value!r}."
+    )
 
 
 def _partitioner(partition: Any) -> Partitioner:

@@ -32,10 +32,13 @@ class Covariance(ABC):
         The whole scikit-learn kernel.
     noise_variance : float
         σ², the sum of the levels of the top-level WhiteKernel terms.
+    scale_index : ndarray of int, shape (d,), or None
+        The length scale of each input, for inputs that share one, as those of a category; None if each has
+        its own.
     """
 
-    def __init__(self, kernel: Kernel) -> None:
-        self.kernel = kernel
+    def __init__(self, kernel: Kernel, scale_index: np.ndarray | None = None) -> None:
+        self.kernel, self.scale_index = kernel, scale_index
         self._terms = list(terms_of(kernel))
         whites = [t for t in self._terms if isinstance(t, WhiteKernel)]
         self.noise_variance = float(sum(t.noise_level for t in whites))
@@ -47,7 +50,7 @@ class Covariance(ABC):
 
     def with_kernel(self, kernel: Kernel) -> Self:
         """Return a covariance of the same form with another kernel."""
-        return type(self)(kernel)
+        return type(self)(kernel, self.scale_index)
 
     def noisy_gram(self, X: np.ndarray) -> np.ndarray:
         """C = k(X, X) + σ²I, shape (m, m), free to overwrite; see `_add_noise`."""
@@ -131,7 +134,7 @@ class Covariance(ABC):
         Returns
         -------
         ndarray of shape (d,)
-            The length scales, or `spread` if the kernel has no length scale per input.
+            The length scale of each input, or `spread` if the kernel has no length scale per input.
         """
 
     @abstractmethod

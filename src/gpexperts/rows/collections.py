@@ -7,9 +7,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils import check_array
 
+from gpexperts.columns import ColumnEncoder
 from gpexperts.engines.dask_types import is_collection
 
-__all__ = ["Partitions", "checked_inputs", "checked_rows", "lazy_partitions", "paired_partitions"]
+__all__ = [
+    "Partitions",
+    "checked_inputs",
+    "checked_rows",
+    "has_only_numbers",
+    "lazy_partitions",
+    "paired_partitions",
+]
 
 
 class Partitions(NamedTuple):
@@ -65,8 +73,8 @@ def _paired_frames(X: Any, y: Any) -> tuple[list[tuple[Any, Any]], list[str], bo
     return [(take(b, 0, d), take(b, d, None)) for b in both.to_delayed()], names, y.ndim == 1
 
 
-def _columns(frame: Any, start: int, stop: int | None) -> np.ndarray:
-    return frame.iloc[:, start:stop].to_numpy()
+def _columns(frame: Any, start: int, stop: int | None) -> Any:
+    return frame.iloc[:, start:stop]
 
 
 def lazy_partitions(A: Any, what: str) -> Partitions:
@@ -97,16 +105,39 @@ def _as_collection(y: np.ndarray, lengths: tuple[int, ...] | None) -> Any:
     return da.from_array(y)
 
 
-def checked_inputs(number: int, X: Any) -> np.ndarray:
-    """Return inputs as finite doubles, or raise an error that names the partition."""
+def has_only_numbers(X: Any) -> bool:
+    """Whether all columns of a collection or a frame are numbers by their type."""
+    if not hasattr(X, "dtypes"):  # an array
+        return True
+    from pandas.api.types import is_bool_dtype, is_numeric_dtype
+
+    return all(is_numeric_dtype(dtype) and not is_bool_dtype(dtype) for dtype in X.dtypes)
+
+
+def checked_inputs(number: int, X: Any) -> Any:
+    """Return an array as doubles, NaN allowed, and a frame of other columns as it is."""
+    if not has_only_numbers(X):
+        return X
     return check_array(
-        X, dtype=np.float64, order="C", ensure_min_samples=0, input_name=f"X (partition {number})"
+        X,
+        dtype=np.float64,
+        order="C",
+        ensure_min_samples=0,
+        ensure_all_finite="allow-nan",
+        input_name=f"X (partition {number})",
     )
 
 
-def checked_rows(number: int, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return inputs and targets as finite doubles, or raise an error that names the partition."""
+def checked_rows(
+    number: int, X: Any, y: Any, encoder: ColumnEncoder | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return inputs and targets as doubles, or raise an error that names the partition.
+
+    Without an encoder, the inputs are numbers and may be NaN.
+    """
     X = checked_inputs(number, X)
+    if encoder is not None:
+        X, _ = encoder.encoded(X)
     y = check_array(
         y, dtype=np.float64, ensure_2d=False, ensure_min_samples=0, input_name=f"y (partition {number})"
     )

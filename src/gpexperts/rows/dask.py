@@ -8,9 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from gpexperts.columns import ColumnEncoder
+from gpexperts.columns.encoder import profile_columns
+from gpexperts.columns.frames import frame_of
+from gpexperts.columns.profile import Categorical, ColumnProfile, merged_profile
 from gpexperts.engines.dask import DaskEngine
 from gpexperts.rows.base import Route, Rows, RowSource, Units
-from gpexperts.rows.collections import checked_rows, paired_partitions
+from gpexperts.rows.collections import checked_inputs, checked_rows, has_only_numbers, paired_partitions
 from gpexperts.rows.neighbours import Nearest, RowIndex, merged
 from gpexperts.scaling import ColumnSummary, Standardizer
 
@@ -56,26 +60,59 @@ class DaskRows(RowSource):
         self.n_features, self.n_outputs = (len(s.mean) for s in summaries[0])
 
     @classmethod
-    def of(cls, engine: DaskEngine, X: Any, y: Any) -> tuple[DaskRows, list[str] | None, bool]:
+    def of(
+        cls, engine: DaskEngine, X: Any, y: Any, categorical: Categorical
+    ) -> tuple[DaskRows, ColumnEncoder, list[str] | None, bool]:
         """Read a collection.
+
+        Parameters
+        ----------
+        engine : DaskEngine
+        X, y : dask array or frame
+        categorical : list, str or None
+            A checked `categorical_features`.
 
         Returns
         -------
         rows : DaskRows
+            Encoded.
+        encoder : ColumnEncoder
         names : list of str or None
             Columns of X, if it is a data frame.
         one_output : bool
             Whether y has one dimension.
         """
         pairs, names, one_output = paired_partitions(X, y)
-        blocks = [engine.task(f"partition {b}", checked_rows, b, *pair) for b, pair in enumerate(pairs)]
+        encoder = rows = None
+        if has_only_numbers(X) and not isinstance(categorical, list):
+            rows = cls._encoded(engine, pairs, None)
+            if rows.n and not any(np.isnan(of_x.mean).any() for of_x, _ in rows._summaries):
+                encoder = ColumnEncoder.numbers(rows.n_features, names, rows.summary()[0].mean)
+        if encoder is None and (rows is None or rows.n):
+            profiles = engine.compute(
+                [
+                    engine.task(f"profile of partition {b}", _profiles, b, X_b, categorical, names)
+                    for b, (X_b, _) in enumerate(pairs)
+                ]
+            )
+            encoder = ColumnEncoder.of(map(merged_profile, zip(*profiles, strict=True)))
+            rows = cls._encoded(engine, pairs, encoder)
+        assert rows is not None
+        if encoder is None or rows.n == 0:
+            raise ValueError("Found array with 0 sample(s): every partition of X is empty; fit needs rows.")
+        return rows, encoder, names, one_output
+
+    @classmethod
+    def _encoded(
+        cls, engine: DaskEngine, pairs: list[tuple[Any, Any]], encoder: ColumnEncoder | None
+    ) -> DaskRows:
+        blocks = [
+            engine.task(f"partition {b}", checked_rows, b, *pair, encoder) for b, pair in enumerate(pairs)
+        ]
         summaries = engine.compute(
             [engine.task(f"summary of partition {b}", _summary, block) for b, block in enumerate(blocks)]
         )
-        rows = cls(engine, blocks, summaries)
-        if rows.n == 0:
-            raise ValueError("Found array with 0 sample(s): every partition of X is empty; fit needs rows.")
-        return rows, names, one_output
+        return cls(engine, blocks, summaries)
 
     def kept(self) -> DaskRows:
         """Return the same rows, kept on the workers if that leaves room for everything else."""
@@ -182,6 +219,10 @@ def _scaled(summary: ColumnSummary, units: Standardizer) -> ColumnSummary:
 
 
 # ------------------------------------------------------------------------------ what a worker computes
+
+
+def _profiles(number: int, X: Any, categorical: Categorical, names: list[str] | None) -> list[ColumnProfile]:
+    return profile_columns(frame_of(checked_inputs(number, X), names), categorical)
 
 
 def _summary(block: Block) -> tuple[ColumnSummary, ColumnSummary]:

@@ -14,7 +14,12 @@ __all__ = ["choose_units"]
 
 
 def choose_units(
-    X: ColumnSummary, y: ColumnSummary, *, standardize: bool, kernel_is_object: bool
+    X: ColumnSummary,
+    y: ColumnSummary,
+    *,
+    standardize: bool,
+    kernel_is_object: bool,
+    standardized: np.ndarray | None = None,
 ) -> tuple[Units, np.ndarray]:
     """Choose the units of the experts.
 
@@ -26,6 +31,8 @@ def choose_units(
         Whether columns are scaled to zero mean and unit variance.
     kernel_is_object : bool
         Whether the kernel's variances are in units of y²: then y is centred only.
+    standardized : ndarray of bool, shape (d,), optional
+        The inputs that are scaled; the others encode categories, whose distances are meant as they are.
 
     Returns
     -------
@@ -34,6 +41,10 @@ def choose_units(
         Which outputs have more than one value.
     """
     x_scale, y_scale = Standardizer.of(X), Standardizer.of(y)
+    if standardized is not None:
+        x_scale = Standardizer(
+            np.where(standardized, x_scale.shift, 0.0), np.where(standardized, x_scale.scale, 1.0)
+        )
     if not standardize:
         check_magnitudes(X, y)
         x_scale, y_scale = Standardizer.identity(len(X.mean)), Standardizer.identity(len(y.mean))

@@ -29,18 +29,25 @@ class BlockSampler:
     outputs : ndarray of int
         Columns of y to train on.
     random_state : RandomState
+    scale_index : ndarray of int, shape (d,), optional
+        The length scale of each input, where several share one.
     """
 
     def __init__(
-        self, source: RowSource, sample: Rows, outputs: np.ndarray, random_state: np.random.RandomState
+        self,
+        source: RowSource,
+        sample: Rows,
+        outputs: np.ndarray,
+        random_state: np.random.RandomState,
+        scale_index: np.ndarray | None = None,
     ) -> None:
         self._source, self.sample, self._outputs = source, sample, outputs
         self.random_state = random_state
         self.n = source.n
         self._order = np.random.RandomState(random_state.randint(2**31 - 1)).permutation(len(sample.number))
         self.variance = float(sample.y[:, outputs].var())
-        self.spread = _deviations(sample.X)
-        """(d,) of each input; 1 for a constant one."""
+        self.spread = _deviations(sample.X, scale_index)
+        """(d,) of each input; of all inputs together that share a length scale; 1 for constant ones."""
         self.y_spread = _deviations(sample.y[:, outputs])
         """(p,) of each output to train on."""
 
@@ -118,6 +125,8 @@ def _nearest(Z: np.ndarray, own: np.ndarray, centre: int, k: int) -> np.ndarray:
     return np.sort(own[np.argpartition(distance, k - 1)[:k]])
 
 
-def _deviations(A: np.ndarray) -> np.ndarray:
+def _deviations(A: np.ndarray, scale_index: np.ndarray | None = None) -> np.ndarray:
     deviation = A.std(axis=0)
+    if scale_index is not None:  # the variances of one length scale are added, as squared distances are
+        deviation = np.sqrt(np.bincount(scale_index, weights=deviation**2))[scale_index]
     return np.where(deviation > 0, deviation, 1.0)
