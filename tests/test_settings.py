@@ -51,6 +51,7 @@ def test_every_parameter_is_in_the_docstring(name: str) -> None:
 
 
 WRONG = {
+    "categorical_features": 3.5,
     "n_experts": "many", "expert_size": 1.5, "partition": "nonsense", "kernel": "nonsense",
     "optimizer": "adam", "n_restarts": -1, "training": "half", "selection": "nonsense", "n_selected": 1.5,
     "n_neighbors": 1.5,

@@ -75,7 +75,7 @@ def _own(
         std=model.shaped(std[:, 0]),
         weight=weight[:, 0],
         rows=near.number,
-        inputs=model.x_scale.restore(near.X),
+        inputs=model.encoder.decode(model.x_scale.restore(near.X)),
         targets=model.shaped(model.y_scale.restore(near.y)),
         row_weight=weight[:, :1] * q,
     )

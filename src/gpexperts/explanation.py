@@ -22,7 +22,7 @@ class OwnExplanation:
     rows: np.ndarray
     """(n, m) numbers of its training rows."""
     inputs: np.ndarray
-    """(n, m, d) their inputs."""
+    """(n, m, d) their inputs; objects if columns were encoded: levels, dates, and None for gaps."""
     targets: np.ndarray
     """(n, m[, p]) their targets."""
     row_weight: np.ndarray

@@ -1,4 +1,4 @@
-"""From what the user passes to a row source or to queries: the checks of arrays, data frames and collections."""
+"""From what the user passes to a row source or to queries: checks of arrays, data frames and collections."""
 
 from __future__ import annotations
 

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from gpexperts.kernels.named import hyperparameter_names
+from gpexperts.kernels.raw import of_scales
 from gpexperts.metrics import Width, gaussian_width, share_inside
 from gpexperts.prepare import experts_view
 from gpexperts.selection import GGMSelector
@@ -33,6 +34,8 @@ __all__ = [
     "names_were_checked",
     "noise_std",
     "principal_axes",
+    "scale_names",
+    "scale_spreads",
     "selection_counts",
     "single_output",
     "stages",
@@ -77,7 +80,7 @@ def single_output(model: Any, what: str) -> None:
 
 def hyperparameters(model: Any) -> list[Hyperparameter]:
     """Return the free hyperparameters of `kernel_`; length scales have the names of their inputs."""
-    names = feature_names(model)
+    names = scale_names(model)
     rows = []
     values = np.exp(model.kernel_.theta)
     for name, value in zip(hyperparameter_names(model.kernel_), values, strict=True):
@@ -100,11 +103,25 @@ def stages(model: Any) -> list[list[TraceRow]]:
     return [list(rows) for _, rows in groupby(model.trace_, key=lambda row: row.stage)]
 
 
+def scale_names(model: Any) -> list[str]:
+    """Return one name per length scale: an input, or what of a column shares one, as "when (hour)"."""
+    encoder = model.model_.encoder
+    return feature_names(model) if encoder.is_plain else encoder.scale_names
+
+
 def length_scales(model: Any) -> np.ndarray:
-    """Return one length scale per input, in the units of the input, shape (d,)."""
+    """Return the length scales in the units of their inputs, shape (g,), in the order of `scale_names`."""
     check_is_fitted(model)
     fitted = model.model_
-    return np.asarray(fitted.covariance.metric(np.ones(fitted.experts.n_features)) * fitted.x_scale.scale)
+    lengths = fitted.covariance.metric(np.ones(fitted.experts.n_features)) * fitted.x_scale.scale
+    return np.asarray(of_scales(lengths, fitted.encoder.scale_index))
+
+
+def scale_spreads(model: Any, X: np.ndarray) -> np.ndarray:
+    """Return the standard deviation of the encoded rows X (n, d) in the inputs of each length scale, (g,)."""
+    check_is_fitted(model)
+    index, spread = model.model_.encoder.scale_index, X.std(axis=0)
+    return spread if index is None else np.sqrt(np.bincount(index, weights=spread**2))
 
 
 def noise_std(model: Any) -> float:
@@ -124,7 +141,10 @@ def n_training_rows(model: Any) -> int:
 
 
 def training_inputs(model: Any) -> np.ndarray:
-    """Return the training inputs (n, d), sorted by expert; rows that all experts share come first."""
+    """Return the training inputs (n, d), sorted by expert; rows that all experts share come first.
+
+    Categories, gaps and dates are encoded; `model_.encoder.decode` returns them.
+    """
     X, _ = _training_rows(model)
     return np.asarray(model.model_.x_scale.restore(X))
 
@@ -137,7 +157,7 @@ def training_targets(model: Any) -> np.ndarray:
 
 
 def input_ranges(model: Any) -> np.ndarray:
-    """Return the smallest and the largest training value of each input, (d, 2)."""
+    """Return the smallest and the largest training value of each encoded input, (d, 2)."""
     X, _ = _training_rows(model)
     return np.asarray(model.model_.x_scale.restore(np.stack([X.min(axis=0), X.max(axis=0)]))).T
 
@@ -203,7 +223,7 @@ def expert_graph(model: Any) -> ExpertGraph:
         selector = GGMSelector().fit(experts_view(predictor.model, predictor.settings))
     n_selected = selector.default_n_selected(model.n_experts_)
     # The ranking is the same for all queries.
-    selected = selector.select(np.zeros((1, model.n_features_in_)), n_selected)[0]
+    selected = selector.select(np.zeros((1, model.model_.experts.n_features)), n_selected)[0]
     return ExpertGraph(selector.precision_, selected)
 
 

@@ -20,6 +20,7 @@ from gpexperts.explanation import Explanation
 from gpexperts.fitted import FittedAttributes
 from gpexperts.inputs import query_inputs, training_rows
 from gpexperts.lazy import predict_lazily
+from gpexperts.metrics import gaussian_log_density
 from gpexperts.parameters import PARAMETERS, RENAMED, documented
 from gpexperts.pipeline import fit_model
 from gpexperts.predictor import Predictor
@@ -162,8 +163,8 @@ class DistributedGPRegressor(FittedAttributes, CallbackSupport, RegressorMixin, 
         Parameters
         ----------
         X : array-like or data frame of shape (n, d), or dask array or frame with ``engine="dask"``
-            Data frames are those of pandas, polars and pyarrow. Categories, text, booleans, dates and gaps are
-            encoded; see `categorical_features`.
+            Data frames are those of pandas, polars and pyarrow. Categories, text, booleans, dates and gaps
+            are encoded; see `categorical_features`.
         y : array-like of shape (n,) or (n, n_outputs)
             Several outputs share the parts and the hyperparameters.
 
@@ -204,33 +205,108 @@ class DistributedGPRegressor(FittedAttributes, CallbackSupport, RegressorMixin, 
         return query_inputs(self, X)
 
     @overload
-    def predict(self, X: Any, return_std: Literal[False] = False, latent: bool = False) -> np.ndarray: ...
+    def predict(
+        self,
+        X: Any,
+        return_std: Literal[False] = False,
+        latent: bool = False,
+        *,
+        return_interval: None = None,
+    ) -> np.ndarray: ...
     @overload
     def predict(
-        self, X: Any, return_std: Literal[True], latent: bool = False
+        self, X: Any, return_std: Literal[True], latent: bool = False, *, return_interval: None = None
     ) -> tuple[np.ndarray, np.ndarray]: ...
+    @overload
+    def predict(self, X: Any, *, return_interval: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]: ...
     @reports_progress
     def predict(
-        self, X: Any, return_std: bool = False, latent: bool = False
-    ) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
+        self,
+        X: Any,
+        return_std: bool = False,
+        latent: bool = False,
+        *,
+        return_interval: float | None = None,
+    ) -> np.ndarray | tuple[np.ndarray, ...]:
         """Predict at new inputs.
+
+        At most one of `return_std` and `return_interval` may be set.
 
         Parameters
         ----------
         X : array-like or data frame of shape (n, d)
-            For a model on a cluster also a dask array or frame; the result is then lazy.
+            For a model on a cluster also a dask array or frame; the result is then lazy. Gaps, and levels
+            that training has not seen, are predicted with a `ColumnWarning` that counts them.
         return_std : bool
             Whether to return standard deviations too.
         latent : bool
             Whether they are those of the noise-free function instead of a new observation. Only the latter
             are changed by ``calibrate="scale"``.
+        return_interval : float, optional
+            A probability, such as 0.95: return the ends of the intervals of `predict_interval` too. This also
+            works as ``pipeline.predict(X, return_interval=0.95)``.
 
         Returns
         -------
         mean : ndarray of shape (n,) or (n, n_outputs)
         std : ndarray of the same shape, if `return_std`
+        lower, upper : ndarrays of the same shape, if `return_interval`
         """
-        return self._predicted(self.predictor_, X, return_std=return_std, latent=latent)
+        if return_interval is None:
+            return self._predicted(self.predictor_, X, return_std=return_std, latent=latent)
+        if return_std or latent:
+            given = "return_std=True" if return_std else "latent=True"
+            raise ValueError(
+                f"return_interval={return_interval} and {given} were given; at most one of return_std and "
+                "return_interval may be set, and intervals are those of a new observation. Call predict "
+                "twice for both."
+            )
+        return self._interval(X, return_interval)
+
+    def _interval(self, X: Any, level: Any) -> tuple[Any, Any, Any]:
+        """Mean and the ends of the intervals."""
+        predictor = self.predictor_  # one for width, mean and std
+        width = predictor.interval_width(level)
+        mean, std = self._predicted(predictor, X, return_std=True)
+        return mean, mean - width * std, mean + width * std
+
+    @reports_progress
+    def log_density(self, X: Any, y: Any) -> np.ndarray:
+        """Return the log of the predictive density of observed targets.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n, d)
+        y : array-like of shape (n,) or (n, n_outputs)
+
+        Returns
+        -------
+        ndarray of the shape of y
+            log N(y; mean, std²) with mean and std of `predict`.
+        """
+        mean, std = self._predicted(self.predictor_, X, return_std=True)
+        return gaussian_log_density(y, mean, std)
+
+    def trivial_log_density(self, y: Any) -> np.ndarray:
+        """Return the log density of targets under a Gaussian with the moments of the training targets.
+
+        Parameters
+        ----------
+        y : array-like of shape (n,) or (n, n_outputs)
+
+        Returns
+        -------
+        ndarray of the shape of y
+
+        Raises
+        ------
+        ValueError
+            If all training targets are equal.
+        """
+        check_is_fitted(self)
+        y = np.asarray(y, dtype=float)
+        mean, std = (np.broadcast_to(self.model_.shaped(part), y.shape) for part in self.model_.y_summary)
+        return gaussian_log_density(y, mean, std)
 
     def _predicted(self, predictor: Predictor, X: Any, *, return_std: bool, latent: bool = False) -> Any:
         model = predictor.model
@@ -266,10 +342,8 @@ class DistributedGPRegressor(FittedAttributes, CallbackSupport, RegressorMixin, 
         TooFewRowsError
             With ``calibrate="conformal"``, if fewer than level / (1 − level) rows were held out.
         """
-        predictor = self.predictor_  # one for width, mean and std
-        width = predictor.interval_width(level)
-        mean, std = self._predicted(predictor, X, return_std=True)
-        return mean - width * std, mean + width * std
+        _, lower, upper = self._interval(X, level)
+        return lower, upper
 
     def interval_width(self, level: float = 0.95) -> Any:
         """Return half the width of an interval, a number or (n_outputs,), in units of the predicted std."""

@@ -30,7 +30,7 @@ def fit(
     one_hot: Annotated[
         str | None,
         typer.Option(
-            help="Columns to one-hot encode, separated by commas; auto encodes every column of text."
+            help="Columns that are categories though they hold numbers, separated by commas. Text always is."
         ),
     ] = None,
     drop_missing: DropMissing = False,
@@ -53,7 +53,7 @@ def fit(
 
     Example:
 
-    gpexperts fit houses.csv -t price --drop id --one-hot auto -o houses.gpx
+    gpexperts fit houses.csv -t price --drop id -o houses.gpx
     """
     from gpexperts.files import check_target
     from gpexperts.memory import readable_size
@@ -74,7 +74,7 @@ def fit(
             drop_missing=drop_missing,
             config=settings,
         )
-        stages.message(1, f"{rows.schema.n_rows:,} rows, {len(rows.schema.feature_names)} inputs")
+        stages.message(1, f"{rows.schema.n_rows:,} rows, {rows.frame.num_columns} inputs")
         model.fit(rows.frame, rows.y)
         model.table_ = rows.schema
         stages.start("saving")
@@ -82,6 +82,6 @@ def fit(
     dropped = f" ({rows.schema.n_dropped:,} with missing values left out)" if rows.schema.n_dropped else ""
     print_note(
         f"{out}, {readable_size(size)}: {rows.schema.n_rows:,} rows{dropped}, "
-        f"{len(rows.schema.feature_names)} inputs, {model.n_experts_} expert{'s' * (model.n_experts_ > 1)}.",
+        f"{rows.frame.num_columns} inputs, {model.n_experts_} expert{'s' * (model.n_experts_ > 1)}.",
         quiet,
     )

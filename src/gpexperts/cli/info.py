@@ -38,12 +38,9 @@ def _facts(path: Path) -> dict[str, Any]:
 
     model = load(path)
     table = getattr(model, "table_", None)
-    names, ranges = inspection.feature_names(model), inspection.input_ranges(model)
     y = inspection.training_targets(model)
     sizes = model.model_.experts.sizes
-    scales = inspection.length_scales(model)
-    with inspection.names_were_checked():
-        n_selected = model.select(ranges.mean(axis=1)[None]).shape[1]  # of any query
+    n_selected = model.predictor_.select(model.centroids_[:1]).shape[1]  # of any query
     return {
         "file": {
             "path": str(path),
@@ -60,10 +57,7 @@ def _facts(path: Path) -> dict[str, Any]:
             "target": None if table is None else table.target,
             "target_range": [float(np.min(y)), float(np.max(y))],
         },
-        "inputs": [
-            {"name": name, "low": float(low), "high": float(high), "length_scale": float(scale)}
-            for name, (low, high), scale in zip(names, ranges, scales, strict=True)
-        ],
+        "inputs": _inputs(model),
         "model": {
             "experts": model.n_experts_,
             "rows_per_expert": [int(sizes.min()), int(np.median(sizes)), int(sizes.max())],
@@ -79,6 +73,28 @@ def _facts(path: Path) -> dict[str, Any]:
         },
         "config": {} if table is None else {name: _name(value) for name, value in table.config.items()},
     }
+
+
+def _inputs(model: Any) -> list[dict[str, Any]]:
+    """Name, range and length scale of what has a length scale of its own; categories have no range."""
+    from gpexperts import inspection
+    from gpexperts.kernels.raw import of_scales
+
+    encoder = model.model_.encoder
+    limits = [of_scales(limit, encoder.scale_index) for limit in inspection.input_ranges(model).T]
+    has_range = of_scales(encoder.standardized, encoder.scale_index)
+    found = zip(
+        inspection.scale_names(model), *limits, inspection.length_scales(model), has_range, strict=True
+    )
+    return [
+        {
+            "name": name,
+            "low": float(low) if ranged else None,
+            "high": float(high) if ranged else None,
+            "length_scale": float(scale),
+        }
+        for name, low, high, scale, ranged in found
+    ]
 
 
 def _name(value: Any) -> Any:
@@ -125,7 +141,6 @@ def _print(facts: dict[str, Any]) -> None:
     for column in ("input", "from", "to", "length scale"):
         inputs.add_column(column, justify="left" if column == "input" else "right")
     for row in facts["inputs"]:
-        inputs.add_row(
-            Text(row["name"]), f"{row['low']:.4g}", f"{row['high']:.4g}", f"{row['length_scale']:.4g}"
-        )
+        limits = ["" if row[end] is None else f"{row[end]:.4g}" for end in ("low", "high")]
+        inputs.add_row(Text(row["name"]), *limits, f"{row['length_scale']:.4g}")
     console.print(inputs)

@@ -62,7 +62,7 @@ def _degree(n: int) -> int:
 
 
 def _shifts(taps: tuple[int, ...], degree: int) -> np.ndarray:
-    """The sequence of a shift register and its first shifts: a basis of all its shifts, (degree, 2^degree − 1)."""
+    """The sequence of a shift register and its first shifts, (degree, 2^degree − 1): a basis of all."""
     period = 2**degree - 1
     sequence = [0] * (degree - 1) + [1]
     for t in range(degree, period + degree):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -109,6 +109,25 @@ class Column:
         }
         return encoders.get(self.kind, self._encode_levels)(frame, k, out)
 
+    def decode(self, Z: np.ndarray) -> list[Any]:
+        """Return the values of encoded rows (n, width): numbers, levels, ISO dates, and None for gaps.
+
+        Rare and unseen levels are "(other)".
+        """
+        if self.kind == "empty":
+            return [None] * len(Z)
+        if self.kind in ("category", "boolean"):
+            # The last two points are those of other levels and of gaps; of equal ones, the first is taken.
+            square = (Z**2).sum(axis=1)[:, None] + (self._points**2).sum(axis=1) - 2.0 * Z @ self._points.T
+            names = [*self.levels, "(other)", None]
+            return [names[i] for i in np.argmin(np.round(square, 6), axis=1)]
+        values: list[Any] = Z[:, 0].tolist()
+        if self.kind == "date":
+            ticks = np.round((Z[:, 0] + self.start) * DAY).astype("datetime64[us]").astype("datetime64[s]")
+            values = [str(time) for time in ticks]
+        gap = Z[:, -1] > 0.5 if self.gaps else np.zeros(len(Z), dtype=bool)
+        return [None if g else value for g, value in zip(gap, values, strict=True)]
+
     def _encode_numbers(self, frame: Frame, k: int, out: np.ndarray) -> list[str]:
         values = frame.numbers(k)
         n_infinite = int(np.isinf(values).sum())
@@ -122,8 +141,8 @@ class Column:
         times = frame.times(k, self.zone)
         if times.zone != self.zone and self.zone is None:
             raise ValueError(
-                f"Column {self.name!r} has the time zone {times.zone}, but in training it had none. Remove it, "
-                "as in pandas by .dt.tz_localize(None)."
+                f"Column {self.name!r} has the time zone {times.zone}, but in training it had none. "
+                "Remove it, as in pandas by .dt.tz_localize(None)."
             )
         ticks, gap = microseconds(times.utc)
         out[:] = 0.0
@@ -151,8 +170,8 @@ class Column:
             unseen = [levels[c] for c in np.unique(codes[at == n])]
             shown = ", ".join(map(repr, unseen[:3])) + (", …" if len(unseen) > 3 else "")
             notes.append(
-                f"{self.name!r} has {_rows(at == n)} of {len(unseen)} rare or unseen levels ({shown}), taken as "
-                "one"
+                f"{self.name!r} has {_rows(at == n)} of {len(unseen)} rare or unseen levels ({shown}), "
+                "taken as one"
             )
         if not self.gaps and (at == n + 1).any():
             notes.append(f"{self.name!r} has {_rows(at == n + 1)} without a value, taken as an unseen level")

@@ -78,8 +78,8 @@ class ColumnEncoder:
             if column.pooled:
                 rows = sum(profile.counts.values()) - sum(profile.counts[level] for level in column.levels)
                 notes.append(
-                    f"{column.name!r} has {column.pooled:,} rare levels ({rows:,} of {profile.n:,} rows), which "
-                    "are taken as one"
+                    f"{column.name!r} has {column.pooled:,} rare levels ({rows:,} of {profile.n:,} rows), "
+                    "which are taken as one"
                 )
         warn_of_columns(notes, "The training rows")
         return encoder
@@ -131,7 +131,7 @@ class ColumnEncoder:
 
     @cached_property
     def standardized(self) -> np.ndarray:
-        """(width,) whether an input is scaled to unit variance; distances in a category have their meaning."""
+        """(width,) whether an input is scaled to unit variance; categories and cycles are not."""
         parts = [part for column in self.columns for part in column.parts]
         return np.repeat([part.standardized for part in parts], [part.width for part in parts])
 
@@ -168,6 +168,28 @@ class ColumnEncoder:
             notes += column.encode(frame, k, Z[:, start : start + column.width])
             start += column.width
         return Z, notes
+
+    def decode(self, Z: np.ndarray) -> np.ndarray:
+        """Return the values of encoded rows in the user's columns, for display.
+
+        Parameters
+        ----------
+        Z : ndarray of shape (…, width)
+
+        Returns
+        -------
+        ndarray of shape (…, n_features)
+            Z itself if columns are numbers without gaps; otherwise of objects: see `Column.decode`.
+        """
+        if self.is_plain:
+            return Z
+        flat = Z.reshape(-1, self.width)
+        out = np.empty((len(flat), self.n_features), dtype=object)
+        start = 0
+        for k, column in enumerate(self.columns):
+            out[:, k] = column.decode(flat[:, start : start + column.width])
+            start += column.width
+        return out.reshape(*Z.shape[:-1], self.n_features)
 
     @property
     def choice(self) -> Choice | None:

@@ -76,8 +76,8 @@ class Frame(ABC):
 
     def _not_numeric(self, k: int) -> ValueError:
         return ValueError(
-            f"Column {self.names[k]!r} holds values that cannot be converted to float. Convert them to numbers, "
-            "leave the column out, or name it in categorical_features."
+            f"Column {self.names[k]!r} holds values that cannot be converted to float. Convert them to "
+            "numbers, leave the column out, or name it in categorical_features."
         )
 
     def _not_dates(self, k: int, what: Any) -> ValueError:

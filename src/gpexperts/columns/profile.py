@@ -101,8 +101,8 @@ def merged_profile(pieces: Sequence[ColumnProfile]) -> ColumnProfile:
     kinds, zones = {p.kind for p in filled}, {p.zone for p in filled}
     if len(kinds) > 1:
         raise ValueError(
-            f"Column {name!r} is {' in one partition and '.join(sorted(kinds))} in another. Give it one type, "
-            "as in X.astype, or name it in categorical_features."
+            f"Column {name!r} is {' in one partition and '.join(sorted(kinds))} in another. Give it one "
+            "type, as in X.astype, or name it in categorical_features."
         )
     if len(zones) > 1:
         raise ValueError(f"The dates in column {name!r} have several time zones: {sorted(map(str, zones))}.")
@@ -114,5 +114,7 @@ def merged_profile(pieces: Sequence[ColumnProfile]) -> ColumnProfile:
         c: (min(p.cycles[c][0] for p in filled), max(p.cycles[c][1] for p in filled))
         for c in filled[0].cycles
     }
-    combined = ColumnSummary.combined(summaries) if sum(s.n for s in summaries) else (summaries or [None])[0]
+    combined = filled[0].summary
+    if any(s.n for s in summaries):
+        combined = ColumnSummary.combined(summaries)
     return ColumnProfile(name, filled[0].kind, n, gaps, combined, dict(counts), filled[0].zone, cycles)

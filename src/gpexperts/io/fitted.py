@@ -11,6 +11,7 @@ from gpexperts.calibration import HELD_OUT
 from gpexperts.choices import Choice
 from gpexperts.experts.local import LocalExperts
 from gpexperts.experts.store import ExpertStore
+from gpexperts.io.columns import encoder_tree, restored_encoder
 from gpexperts.io.container import Streamed
 from gpexperts.io.values import Decoder, Encoder, is_int, require
 from gpexperts.kernels.base import Covariance
@@ -57,8 +58,13 @@ def model_tree(out: Encoder, model: FittedModel) -> dict[str, Any]:
         "seeds": list(model.seeds),
         "calibrate": model.calibrate,
         "held_out": None if model.held_out is None else list(model.held_out),
+        "y_summary": list(model.y_summary),
     }
-    return {**out.named(values, "model"), "choices": choice_trees(out, model.choices)}
+    return {
+        **out.named(values, "model"),
+        "choices": choice_trees(out, model.choices),
+        "columns": encoder_tree(out, model.encoder),
+    }
 
 
 def _rows(experts: ExpertStore, column: int) -> np.ndarray | Streamed:
@@ -85,13 +91,14 @@ def restored_model(read: Decoder, tree: dict[str, Any], settings: Settings) -> F
         for name, width in (("x_scale", d), ("y_scale", p))
     )
     require(bool((x_scale.scale > 0).all() and (y_scale.scale > 0).all()), "a scale is not positive")
+    encoder = restored_encoder(read, tree["columns"], d)
     shared, held_out = (_pair(read, tree[name], d, p) for name in ("shared", "held_out"))
     total = n + sum(len(pair[0]) for pair in (shared, held_out) if pair is not None)
     experts = LocalExperts(
         X,
         y,
         offsets,
-        _covariance(read, tree, x_scale, X),
+        _covariance(read, tree, x_scale, X, encoder.scale_index),
         numbers=_numbers(read, tree["numbers"], n, total),
         shared=shared,
         factor_budget=settings.factor_budget,
@@ -107,6 +114,8 @@ def restored_model(read: Decoder, tree: dict[str, Any], settings: Settings) -> F
         require(bool(((labels >= HELD_OUT) & (labels < M)).all()), "a label is not that of an expert")
     require(one_output is False or (one_output is True and p == 1), "one_output is wrong")
     require((calibrate is None) == (held_out is None), "held-out rows and calibrate do not agree")
+    mean, std = (read.array(part, (p,)) for part in tree["y_summary"])
+    require(bool((std >= 0).all()), "the deviation of the targets is negative")
     seeds = Seeds(*tree["seeds"])
     require(all(is_int(seed, 0, 2**32 - 1) for seed in seeds), "a seed is not a number")
     return FittedModel(
@@ -121,6 +130,8 @@ def restored_model(read: Decoder, tree: dict[str, Any], settings: Settings) -> F
         seeds=seeds,
         calibrate=calibrate,
         held_out=held_out,
+        encoder=encoder,
+        y_summary=(mean, std),
     )
 
 
@@ -141,12 +152,21 @@ def _pair(read: Decoder, trees: Any, d: int, p: int) -> tuple[np.ndarray, np.nda
     return X, read.array(targets, (len(X), p))
 
 
-def _covariance(read: Decoder, tree: dict[str, Any], x_scale: Standardizer, X: np.ndarray) -> Covariance:
+def _covariance(
+    read: Decoder,
+    tree: dict[str, Any],
+    x_scale: Standardizer,
+    X: np.ndarray,
+    scale_index: np.ndarray | None,
+) -> Covariance:
     """Restore the covariance and evaluate it on two rows: its parameters may have any values."""
     kernel = read.decode(tree["kernel"])
     require(isinstance(kernel, Kernel), "the kernel is not a kernel")
     check_kernel(kernel)
-    covariance = RawInputs(kernel, x_scale) if tree["raw_inputs"] else covariance_of(kernel)
+    if tree["raw_inputs"]:
+        covariance: Covariance = RawInputs(kernel, x_scale, scale_index)
+    else:
+        covariance = covariance_of(kernel, scale_index)
     X, d = X[:2], X.shape[1]
     gram, variance, metric = covariance(X, X), covariance.prior_variance(X), covariance.metric(np.ones(d))
     require(

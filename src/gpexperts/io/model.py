@@ -28,7 +28,7 @@ from gpexperts.model import FittedModel
 from gpexperts.parameters import PARAMETERS
 from gpexperts.predictor import Learned
 from gpexperts.prepare import check_served, evaluation_engine
-from gpexperts.schema import Column, TableSchema
+from gpexperts.schema import TableSchema
 from gpexperts.settings import Settings
 from gpexperts.tuning import Tuning
 from gpexperts.validation import is_auto, is_number
@@ -121,13 +121,13 @@ def _estimator(cls: Any, header: dict[str, Any], read: Decoder) -> Any:
     model = restored_model(read, header["model"], settings)
     check_served(model, settings)
     learned = _learned(read, header["learned"], model, settings)
-    names, table, d = header["feature_names"], header["table"], model.experts.n_features
+    names, table, d = header["feature_names"], header["table"], model.encoder.n_features
     state = {**vars(estimator), "n_features_in_": d, "model_": model, "_predictor": learned}
     if names is not None:
         require(_are_strings(names) and len(names) == d, f"there are not {d} names of inputs")
         state["feature_names_in_"] = np.array(names, dtype=object)
     if table is not None:
-        state["table_"] = _table(read.decode(table), d)
+        state["table_"] = _table(read.decode(table))
     _keep_factors(read, header["factors"], model.experts)
     estimator.__setstate__(state)
     # A selector that fails, or a wrong K, is the file's fault.
@@ -224,26 +224,14 @@ def _keep_factors(read: Decoder, trees: Any, experts: ExpertStore) -> None:
 # ------------------------------------------------------------------------------------- the table
 
 
-def _table(values: dict[str, Any], d: int) -> TableSchema:
-    columns = [Column(**column) for column in values.pop("columns")]
-    table = TableSchema(columns=columns, **values)
+def _table(values: dict[str, Any]) -> TableSchema:
+    table = TableSchema(**values)
     require(
         all(isinstance(text, str) for text in (table.target, table.source, table.sha256))
         and all(is_int(number, 0, 2**62) for number in (table.n_rows, table.n_dropped))
         and is_number(table.target_low)
         and is_number(table.target_high)
-        and isinstance(table.config, dict)
-        and all(map(_is_column, columns))
-        and len(table.feature_names) == d,
+        and isinstance(table.config, dict),
         "the table of the training rows is not described completely",
     )
     return table
-
-
-def _is_column(column: Column) -> bool:
-    numeric = column.kind in ("number", "boolean") and is_number(column.low) and is_number(column.high)
-    return (
-        isinstance(column.name, str)
-        and _are_strings(column.categories)
-        and (numeric or column.kind == "categories")
-    )

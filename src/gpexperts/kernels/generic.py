@@ -26,8 +26,8 @@ class GenericCovariance(Covariance):
         super().__init__(kernel, scale_index)
         if scale_index is not None and _has_several_scales(kernel):
             raise ValueError(
-                f"The kernel {kernel} has one length scale per input, but some inputs encode categories or dates "
-                "with several columns. Only constant × RBF, Matern (nu 0.5, 1.5, 2.5) or RationalQuadratic "
+                f"The kernel {kernel} has one length scale per input, but some inputs encode categories or "
+                "dates with several columns. Only constant × RBF, Matern or RationalQuadratic "
                 "+ noise can share length scales; otherwise give one length scale for all inputs."
             )
         signal = self._signal_terms[0]

@@ -34,8 +34,8 @@ _STRIPE = 64
 class StationaryCovariance(Covariance):
     """s² f(|x − x'| in units of the length scales), all of it by matrix products.
 
-    Inputs may share a length scale ℓ_g, as those of a category do. Then the derivative with respect to log ℓ_g
-    is the sum of those with respect to the logs of the separate length scales.
+    Inputs may share a length scale ℓ_g, as those of a category do. Then the derivative with respect to
+    log ℓ_g is the sum of those with respect to the logs of the separate length scales.
     """
 
     def __init__(self, kernel: Kernel, scale_index: np.ndarray | None = None) -> None:
@@ -50,6 +50,8 @@ class StationaryCovariance(Covariance):
         self._profile = profile
         self._alpha = float(getattr(self._shape, "alpha", 1.0))
         scale = self._shape.length_scale
+        if scale_index is not None and np.size(scale) not in (1, int(scale_index.max()) + 1):
+            raise ValueError(f"The kernel {kernel} does not have {int(scale_index.max()) + 1} length scales.")
         self._lengths = (
             scale if scale_index is None or np.size(scale) == 1 else np.asarray(scale)[scale_index]
         )

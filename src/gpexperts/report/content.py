@@ -30,7 +30,7 @@ class Observed(NamedTuple):
 
     source: str
     X: np.ndarray
-    """(n, d)"""
+    """(n, d) as the model's encoder returns them."""
     y: np.ndarray
     """(n,)"""
     mean: np.ndarray
@@ -57,8 +57,7 @@ def page_data(model: Any, observed: Observed | None, target: str) -> dict[str, A
     training_inputs = inspection.training_inputs(model)
     X = training_inputs if observed is None else observed.X
     counted = _evenly_spaced(len(X), _MAX_ROWS)
-    with inspection.names_were_checked():
-        index = model.select(X[counted])
+    index = model.predictor_.select(X[counted])
     table = getattr(model, "table_", None)
     data: dict[str, Any] = {
         "target": target,
@@ -95,10 +94,10 @@ def _experts(model: Any, index: np.ndarray) -> dict[str, Any]:
 
 
 def _relevance(model: Any, X: np.ndarray) -> list[dict[str, Any]]:
-    """Standard deviation of each input divided by its length scale, the largest first."""
+    """Standard deviations in length scales, the largest first."""
     scales = inspection.length_scales(model)
-    ratio = X.std(axis=0) / scales
-    names = inspection.feature_names(model)
+    ratio = inspection.scale_spreads(model, X) / scales
+    names = inspection.scale_names(model)
     return [
         {"name": names[k], "value": float(ratio[k]), "length_scale": float(scales[k])}
         for k in np.argsort(-ratio, kind="stable")[: 2 * _MAX_BARS]
@@ -108,15 +107,15 @@ def _relevance(model: Any, X: np.ndarray) -> list[dict[str, Any]]:
 def _queries(model: Any, X: np.ndarray, y: np.ndarray | None) -> list[dict[str, Any]]:
     """Explanations of some rows; the numbers are not rounded."""
     rows = _evenly_spaced(len(X), _MAX_QUERIES)
-    with inspection.names_were_checked():
-        explained = model.explain(X[rows])
+    explained = model.predictor_.explain(X[rows])
+    shown = model.model_.encoder.decode(X[rows])
     half = float(model.interval_width(_LEVEL)) * explained.std
     queries = []
     for q, row in enumerate(rows):
         selected = explained.experts[q] >= 0
         query = {
             "row": int(row),
-            "inputs": X[row].tolist(),
+            "inputs": shown[q].tolist(),
             "observed": None if y is None else float(y[row]),
             "mean": float(explained.mean[q]),
             "std": float(explained.std[q]),
@@ -177,13 +176,19 @@ def _observed(model: Any, observed: Observed, counted: np.ndarray, index: np.nda
             "mean": mean[points].tolist(),
             "std": std[points].tolist(),
         },
-        "by_input": [_by_input(x, error, inside) for x in observed.X.T],
+        "by_input": [_by_input(x, error, inside) for x in model.model_.encoder.decode(observed.X).T],
         "by_expert": _by_expert(index[:, :1], error[counted], inside[counted]),
     }
 
 
-def _by_input(x: np.ndarray, error: np.ndarray, inside: np.ndarray) -> list[dict[str, float]]:
-    """Errors in bins of one input that have about equally many rows."""
+def _by_input(x: np.ndarray, error: np.ndarray, inside: np.ndarray) -> list[dict[str, Any]]:
+    """Errors in bins of one input that have about equally many rows, or for its most frequent levels."""
+    if x.dtype == object:
+        known = np.array([value is not None for value in x])
+        x, error, inside = x[known], error[known], inside[known]
+        if any(isinstance(value, str) for value in x):
+            return _by_level(x, error, inside)
+        x = x.astype(float)
     values = np.unique(x)
     if len(values) <= _BINS:
         edges = np.append(values, np.inf)
@@ -192,6 +197,13 @@ def _by_input(x: np.ndarray, error: np.ndarray, inside: np.ndarray) -> list[dict
         edges[-1] = np.inf
     number = np.searchsorted(edges, x, side="right") - 1
     return [_bin(x, error, inside, number == b) for b in range(len(edges) - 1)]
+
+
+def _by_level(x: np.ndarray, error: np.ndarray, inside: np.ndarray) -> list[dict[str, Any]]:
+    levels, code = np.unique(x.astype(str), return_inverse=True)
+    most = np.argsort(-np.bincount(code), kind="stable")[:_BINS]
+    bins = [_bin(code, error, inside, code == c) for c in most]
+    return [{**one, "low": str(levels[c]), "high": str(levels[c])} for c, one in zip(most, bins, strict=True)]
 
 
 def _by_expert(first: np.ndarray, error: np.ndarray, inside: np.ndarray) -> list[dict[str, float]]:

@@ -7,6 +7,8 @@
   const tip = byId("tip");
 
   const format = (x, digits = 4) => {
+    if (x === null) return "–"; // a gap
+    if (typeof x === "string") return x; // a level or a date
     if (x === 0) return "0";
     const size = Math.abs(x);
     if (size >= 1e6 || size < 1e-4) return x.toExponential(digits - 2).replace("-", "−");

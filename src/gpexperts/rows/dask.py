@@ -86,8 +86,9 @@ class DaskRows(RowSource):
         encoder = rows = None
         if has_only_numbers(X) and not isinstance(categorical, list):
             rows = cls._encoded(engine, pairs, None)
-            if rows.n and not any(np.isnan(of_x.mean).any() for of_x, _ in rows._summaries):
-                encoder = ColumnEncoder.numbers(rows.n_features, names, rows.summary()[0].mean)
+            mean = rows.summary()[0].mean if rows.n else np.array([np.nan])
+            if not np.isnan(mean).any():
+                encoder = ColumnEncoder.numbers(rows.n_features, names, mean)
         if encoder is None and (rows is None or rows.n):
             profiles = engine.compute(
                 [

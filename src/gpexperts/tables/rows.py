@@ -8,17 +8,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gpexperts.columns import Column
 from gpexperts.exceptions import TableError
 from gpexperts.explanation import OwnExplanation
-from gpexperts.schema import Column
 from gpexperts.tables.arrow import pa
 from gpexperts.tables.encoding import (
     columns_of,
     csv_types,
-    encode,
+    gap_counts,
     missing_message,
     require_columns,
-    to_frame,
+    target_values,
+    with_gaps,
 )
 from gpexperts.tables.reading import TableReader
 
@@ -39,11 +40,12 @@ _MAX_NEIGHBOURS = 10
 
 
 class Rows(NamedTuple):
-    """Complete rows of a batch."""
+    """Rows of a batch."""
 
     table: pa.Table
-    X: np.ndarray
-    """(n, d)"""
+    """All columns that were read."""
+    inputs: pa.Table
+    """The columns of the inputs, in the order of the model."""
     n_dropped: int
     """Rows of the batch that were left out because a value is missing."""
 
@@ -52,7 +54,7 @@ class TablePredictions(NamedTuple):
     """Predictions for all complete rows of a table, with the observed targets."""
 
     X: np.ndarray
-    """(n, d)"""
+    """(n, d) as the model's encoder returns them."""
     y: np.ndarray
     """(n,)"""
     mean: np.ndarray
@@ -66,69 +68,81 @@ def complete_rows(
     reader: TableReader,
     columns: Sequence[Column],
     *,
+    target: str | None = None,
     others: Sequence[str] = (),
     drop_missing: bool,
     size: int = BATCH_ROWS,
 ) -> Iterator[Rows]:
-    """Yield the complete rows of a table, encoded as numbers.
+    """Yield the rows of a table in batches.
 
     Parameters
     ----------
     reader : TableReader
     columns : sequence of Column
-        The inputs, in the order of the columns of X.
+        The inputs, in the order of the model.
+    target : str, optional
+        Column of the target; rows without it are an error unless `drop_missing`.
     others : sequence of str
-        Further columns, which are not encoded.
+        Further columns, which may have gaps.
     drop_missing : bool
-        Whether rows with missing values are left out; otherwise they are an error that counts them.
+        Whether rows with gaps in inputs or target are left out.
     size : int
         Rows per batch, before any are left out.
     """
     names = [column.name for column in columns]
-    require_columns(reader.names, [*names, *others], reader.source)
-    wanted = list(dict.fromkeys([*names, *others]))
-    # In a CSV, columns that are not encoded stay text.
-    types = {**dict.fromkeys(others, pa.string()), **csv_types(columns)}
+    needed = [] if target is None else [target]
+    require_columns(reader.names, [*names, *needed, *others], reader.source)
+    wanted = list(dict.fromkeys([*names, *needed, *others]))
+    # In a CSV, columns that are only copied stay text.
+    types = {
+        **dict.fromkeys(others, pa.string()),
+        **dict.fromkeys(needed, pa.float64()),
+        **csv_types(columns),
+    }
     missing: dict[str, int] = {}
     n_rows = 0
     for table in reader.batches(wanted, types, size):
-        encoded = encode(table, columns, reader.source)
+        inputs = with_gaps(table.select(names))
+        checked = table.select(needed)
+        if drop_missing:
+            checked = inputs if target is None else inputs.append_column(target, table.column(target))
+        complete, gaps = gap_counts(checked)
         n_rows += table.num_rows
-        if encoded.missing and not drop_missing:
+        if gaps and not drop_missing:
             # Read on and count, so that one error reports all missing values.
-            for name, count in encoded.missing.items():
+            for name, count in gaps.items():
                 missing[name] = missing.get(name, 0) + count
         if missing:
             continue
-        if encoded.complete.all():
-            yield Rows(table, encoded.X, 0)
+        if complete.all():
+            yield Rows(table, inputs, 0)
         else:
-            kept = table.filter(pa.array(encoded.complete))
-            yield Rows(kept, encoded.X[encoded.complete], table.num_rows - kept.num_rows)
+            kept = pa.array(complete)
+            yield Rows(table.filter(kept), inputs.filter(kept), int((~complete).sum()))
     if missing:
         raise TableError(missing_message(missing, n_rows, reader.source))
 
 
-def target_column(model: Any, target: str | None) -> Column:
-    """Return the column of the target: that of the training table, or `target` if given."""
+def target_column(model: Any, target: str | None) -> str:
+    """Return the name of the target: that of the training table, or `target` if given."""
     table: Any = getattr(model, "table_", None)
     if target is None and table is None:
         raise TableError("The model file has no name of the target; give it with --target COLUMN.")
-    return Column(target or table.target, "number")
+    return str(target or table.target)
 
 
-def predict_rows(model: Any, reader: TableReader, target: Column, *, drop_missing: bool) -> TablePredictions:
+def predict_rows(model: Any, reader: TableReader, target: str, *, drop_missing: bool) -> TablePredictions:
     """Predict all rows of a table that also holds the observed targets."""
     _check_one_target(model)
-    columns = columns_of(model)
-    names = _input_names(columns)
+    columns, encoder = columns_of(model), model.model_.encoder
     parts, seconds, n_dropped = [], 0.0, 0
-    for rows in complete_rows(reader, [*columns, target], drop_missing=drop_missing):
+    for rows in complete_rows(reader, columns, target=target, drop_missing=drop_missing):
         n_dropped += rows.n_dropped
+        y = target_values(rows.table, target, reader.source)
         began = time.perf_counter()
-        mean, std = model.predict(to_frame(rows.X[:, :-1], names), return_std=True)
+        mean, std = model.predict(rows.inputs, return_std=True)
         seconds += time.perf_counter() - began
-        parts.append((rows.X[:, :-1], rows.X[:, -1], mean, std))
+        parts.append((encoder.encoded(rows.inputs)[0], y, mean, std))
     X, y, mean, std = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
     if len(y) == 0:
         raise TableError(f"{reader.source} has no complete rows to compare with.")
@@ -160,13 +174,12 @@ def predict_table(
     width = model.interval_width(level)
     n_rows = n_dropped = 0
     columns = columns_of(model)
-    names = _input_names(columns)
     batches = complete_rows(reader, columns, others=keep, drop_missing=drop_missing, size=batch_rows)
     for rows in batches:
         out = {name: rows.table.column(name) for name in keep}
-        out |= _predicted(model, to_frame(rows.X, names), width, explain)
+        out |= _predicted(model, rows.inputs, width, explain)
         write(pa.table(out))
-        n_rows += len(rows.X)
+        n_rows += rows.table.num_rows
         n_dropped += rows.n_dropped
     return n_rows, n_dropped
 
@@ -197,10 +210,6 @@ def _own(own: OwnExplanation) -> dict[str, Any]:
         "rows": pa.ListArray.from_arrays(ends, rows.ravel()),
         "row_weights": pa.ListArray.from_arrays(ends, weights.ravel()),
     }
-
-
-def _input_names(columns: Sequence[Column]) -> list[str]:
-    return [name for column in columns for name in column.feature_names]
 
 
 def _check_one_target(model: Any) -> None:

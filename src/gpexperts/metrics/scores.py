@@ -25,7 +25,9 @@ __all__ = [
     "checked_level",
     "coverage",
     "crps",
+    "gaussian_log_density",
     "gaussian_width",
+    "interval_score",
     "msll",
     "nlpd",
     "score",
@@ -114,6 +116,28 @@ def coverage(
     width = gaussian_width(level) if width is None else width
     y_, mean_, std_ = _with_std(y, mean, std)
     return float(np.mean(np.abs(y_ - mean_) <= width * std_))
+
+
+def interval_score(y: ArrayLike, lower: ArrayLike, upper: ArrayLike, level: float = 0.95) -> float:
+    """Interval score (Winkler), averaged, in the target's units; lower is better.
+
+    Gneiting & Raftery (2007), eq. 43, for α = 1 − level: the width of the interval, and 2/α times the distance
+    of a target that lies outside. It is smallest for the true quantiles.
+
+    Parameters
+    ----------
+    y, lower, upper : array-like of shape (n,) or (n, n_outputs)
+    level : float
+    """
+    alpha = 1.0 - checked_level(level)
+    y_, lower_, upper_ = _arrays(y=y, lower=lower, upper=upper)
+    outside = np.maximum(lower_ - y_, 0.0) + np.maximum(y_ - upper_, 0.0)
+    return float(np.mean(upper_ - lower_ + 2.0 / alpha * outside))
+
+
+def gaussian_log_density(y: ArrayLike, mean: ArrayLike, std: ArrayLike) -> np.ndarray:
+    """Log density of every target under its Gaussian prediction, of the shape of y."""
+    return -_gaussian_loss(*_with_std(y, mean, std))
 
 
 def gaussian_width(level: float) -> float:
