@@ -21,7 +21,7 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from gpexperts import DistributedGPRegressor
-from gpexperts.schema import Column, TableSchema
+from gpexperts.schema import TableSchema
 from gpexperts.tables.reading import open_table
 from gpexperts.tables.rows import predict_table
 from gpexperts.tables.writing import writing
@@ -47,9 +47,8 @@ def small_model(kind: type[DistributedGPRegressor] = DistributedGPRegressor) -> 
     rng = np.random.default_rng(0)
     X = rng.uniform(size=(200, N_COLUMNS))
     model = kind(n_experts=2, n_selected=1, kernel="rbf", optimizer=None, random_state=0)
-    model.fit(X, np.sin(3 * X[:, 0]))
-    columns = [Column(f"c{k}", "number", 0.0, 1.0) for k in range(N_COLUMNS)]
-    model.table_ = TableSchema("y", columns, "made", "", 200, 0, -1.0, 1.0, {})
+    model.fit(pa.table({f"c{k}": X[:, k] for k in range(N_COLUMNS)}), np.sin(3 * X[:, 0]))
+    model.table_ = TableSchema("y", "made", "", 200, 0, -1.0, 1.0, {})
     return model
 
 

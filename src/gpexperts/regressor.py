@@ -287,27 +287,6 @@ class DistributedGPRegressor(FittedAttributes, CallbackSupport, RegressorMixin, 
         mean, std = self._predicted(self.predictor_, X, return_std=True)
         return gaussian_log_density(y, mean, std)
 
-    def trivial_log_density(self, y: Any) -> np.ndarray:
-        """Return the log density of targets under a Gaussian with the moments of the training targets.
-
-        Parameters
-        ----------
-        y : array-like of shape (n,) or (n, n_outputs)
-
-        Returns
-        -------
-        ndarray of the shape of y
-
-        Raises
-        ------
-        ValueError
-            If all training targets are equal.
-        """
-        check_is_fitted(self)
-        y = np.asarray(y, dtype=float)
-        mean, std = (np.broadcast_to(self.model_.shaped(part), y.shape) for part in self.model_.y_summary)
-        return gaussian_log_density(y, mean, std)
-
     def _predicted(self, predictor: Predictor, X: Any, *, return_std: bool, latent: bool = False) -> Any:
         model = predictor.model
         if is_collection(X) and not isinstance(model.experts, LocalExperts):
@@ -344,10 +323,6 @@ class DistributedGPRegressor(FittedAttributes, CallbackSupport, RegressorMixin, 
         """
         _, lower, upper = self._interval(X, level)
         return lower, upper
-
-    def interval_width(self, level: float = 0.95) -> Any:
-        """Return half the width of an interval, a number or (n_outputs,), in units of the predicted std."""
-        return self.predictor_.interval_width(level)
 
     def select(self, X: Any) -> np.ndarray:
         """Return the selected experts of each query, best first.

@@ -1,9 +1,9 @@
 """Scorers of the predictive distribution, for `cross_validate`, `GridSearchCV` and the like.
 
-Pass the objects themselves, as in ``scoring={"density": scorers.log_density, "crps": scorers.neg_crps}``. They
-score a `DistributedGPRegressor`, alone or as the last step of a `Pipeline` or inside a search; what they need of
-the training targets is in the fitted model. As in scikit-learn, larger is better, and losses are negated.
-Coverage is a share, which should be near its level: `coverage` reports it, `neg_coverage_error` can be
+Pass the objects themselves, as in ``scoring={"density": scorers.log_density, "crps": scorers.neg_crps}``.
+They score a `DistributedGPRegressor`, alone, as the last step of a `Pipeline`, or inside a search. What they
+need of the training targets is in the fitted model. As in scikit-learn, larger is better, and losses are
+negated. Coverage is a share that should be near its level: `coverage` reports it, `neg_coverage_error` can be
 maximised.
 """
 

@@ -121,8 +121,8 @@ def coverage(
 def interval_score(y: ArrayLike, lower: ArrayLike, upper: ArrayLike, level: float = 0.95) -> float:
     """Interval score (Winkler), averaged, in the target's units; lower is better.
 
-    Gneiting & Raftery (2007), eq. 43, for α = 1 − level: the width of the interval, and 2/α times the distance
-    of a target that lies outside. It is smallest for the true quantiles.
+    Gneiting & Raftery (2007), eq. 43, for α = 1 − level: the width of the interval, and 2/α times the
+    distance of a target that lies outside. It is smallest for the true quantiles.
 
     Parameters
     ----------
