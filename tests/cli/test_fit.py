@@ -21,8 +21,9 @@ pytestmark = pytest.mark.filterwarnings("default::gpexperts.exceptions.Gpexperts
 def test_model_file_stores_table_and_settings(run) -> None:
     model = gpexperts.load("houses.gpx")
     assert model.table_.target == "price"
-    assert model.table_.feature_names == ["area", "rooms", "town=north", "town=south", "town=west"]
-    assert list(model.feature_names_in_) == model.table_.feature_names
+    assert list(model.feature_names_in_) == ["area", "rooms", "town"]
+    assert [c.kind for c in model.model_.encoder.columns] == ["number", "number", "category"]
+    assert model.model_.encoder.columns[2].levels == ("north", "south", "west")
     assert model.table_.config == {"random_state": 0, "n_experts": 3, "kernel": "rbf"}
     assert model.table_.n_rows == 300
 
@@ -86,7 +87,7 @@ def test_include_factors_stores_factors(run) -> None:
 
 def test_spaces_around_names_are_ignored(run) -> None:
     assert run(*FIT, "--drop", "id", "--one-hot", "town, rooms").code == 0
-    kinds = {c.name: c.kind for c in gpexperts.load("new.gpx").table_.columns}
+    kinds = {c.name: c.kind for c in gpexperts.load("new.gpx").model_.encoder.columns}
     assert kinds["town"] == kinds["rooms"] != kinds["area"]
 
 
@@ -96,18 +97,21 @@ def test_missing_values_are_counted_or_dropped(run) -> None:
     rows[5] = "h4,50.0,NA,,210.0"
     rows[9] = "h8,50.0,2,south,nan"
     Path("houses.csv").write_text("\n".join(rows))
-    ended = run(*FIT, "--drop", "id", "--one-hot", "auto")
+    ended = run(*FIT, "--drop", "id")
     assert ended.code == 2
-    assert "area: 1, rooms: 1, town: 1, price: 1; of 300 rows" in ended.err
+    assert "missing values (price: 1; of 300 rows)" in ended.err
     assert "--drop-missing" in ended.err
     ended = run(*FIT, "--drop", "id", "--one-hot", "auto", "--drop-missing")
     assert ended.code == 0
     assert "297 rows (3 with missing values left out)" in ended.err
     ended = run("evaluate", "houses.gpx", "houses.csv")
     assert ended.code == 2
-    assert "area: 1, rooms: 1, town: 1, price: 1; of 300 rows" in ended.err
+    assert "missing values (price: 1; of 300 rows)" in ended.err
     ended = run("evaluate", "houses.gpx", "houses.csv", "--drop-missing", "--json")
     assert json.loads(ended.out)["n"] == 297
+    Path("houses.csv").write_text("\n".join(row for row in rows if not row.endswith("nan")))
+    assert run(*FIT, "--drop", "id").code == 0
+    assert [c.gaps for c in gpexperts.load("new.gpx").model_.encoder.columns] == [True, True, True]
 
 
 def test_booleans_and_integers_are_numbers(run) -> None:
@@ -115,5 +119,9 @@ def test_booleans_and_integers_are_numbers(run) -> None:
     table = table.append_column("garden", pa.array(np.arange(300) % 2 == 0))
     pacsv.write_csv(table, "garden.csv")
     assert run("fit", "garden.csv", *FIT[2:]).code == 0
-    assert [c.kind for c in gpexperts.load("new.gpx").table_.columns] == ["number", "number", "boolean"]
+    assert [c.kind for c in gpexperts.load("new.gpx").model_.encoder.columns] == [
+        "number",
+        "number",
+        "boolean",
+    ]
     assert run("predict", "new.gpx", "garden.csv", "-o", "out.csv").code == 0

@@ -40,7 +40,6 @@ def test_explain_adds_selected_experts_and_weights(run) -> None:
         assert run("predict", "houses.gpx", "new_houses.csv", "--explain", "-o", out).code == 0
     out = pq.read_table("out.parquet")
     model = gpexperts.load("houses.gpx")
-    del model.feature_names_in_
     explanation = model.explain(inputs(pacsv.read_csv("new_houses.csv")))
     selected = explanation.experts >= 0
     weights, experts = out["weights"].to_pylist(), out["experts"].to_pylist()
@@ -60,7 +59,6 @@ def test_explain_adds_the_rows_of_the_own_expert(run, n_selected: str) -> None:
         assert run("predict", "own.gpx", "new_houses.csv", "--explain", "-o", out).code == 0
     out = pq.read_table("out.parquet").to_pylist()
     model = gpexperts.load("own.gpx")
-    del model.feature_names_in_
     own = model.explain(inputs(pacsv.read_csv("new_houses.csv"))).own
     for q, row in enumerate(out):
         assert len(row["experts"]) <= int(n_selected)
@@ -111,3 +109,27 @@ def test_conformal_intervals_equal_those_of_python(run) -> None:
     assert (ended.code, Path("out.parquet").exists()) == (2, False)
     assert "needs at least 99 rows held out" in ended.err
     assert "calibrate must be" in run(*FIT, *args[:-1], "conform").err
+
+
+def test_rows_with_gaps_and_unseen_levels_are_predicted_and_counted(run) -> None:
+    Path("odd.csv").write_text("area,rooms,town\n50,2,east\n,2,west\n60,2,\n")
+    ended = run("predict", "houses.gpx", "odd.csv", "-o", "out.csv")
+    assert ended.code == 0
+    assert pacsv.read_csv("out.csv").num_rows == 3
+    said = " ".join(ended.err.split())
+    assert "'town' has 1 row of 1 rare or unseen levels ('east'), taken as one" in said
+    assert "'area' has 1 row without a value, filled with the mean" in said
+    assert "3 rows predicted." in said
+
+
+def test_dates_and_a_column_that_is_empty_now(run) -> None:
+    days = np.arange("2024-01-01", "2024-04-01", dtype="datetime64[D]")
+    rows = [f"{day},{k % 7},{np.sin(k)}" for k, day in enumerate(days)]
+    Path("dates.csv").write_text("when,size,price\n" + "\n".join(rows))
+    assert run("fit", "dates.csv", *FIT[2:]).code == 0
+    when, size = gpexperts.load("new.gpx").model_.encoder.columns
+    assert (when.kind, when.cycles, size.kind) == ("date", ("weekday",), "number")
+    Path("new.csv").write_text("when,size\n2024-05-01,\n2024-05-02,\n")
+    ended = run("predict", "new.gpx", "new.csv", "-o", "out.csv")
+    assert ended.code == 0
+    assert "'size' has 2 rows without a value" in " ".join(ended.err.split())
