@@ -61,7 +61,7 @@ class DaskRows(RowSource):
 
     @classmethod
     def of(
-        cls, engine: DaskEngine, X: Any, y: Any, categorical: Categorical
+        cls, engine: DaskEngine, X: Any, y: Any, categorical: Categorical = "from_dtype"
     ) -> tuple[DaskRows, ColumnEncoder, list[str] | None, bool]:
         """Read a collection.
 
