@@ -46,8 +46,8 @@ TEXTS: dict[str, tuple[bytes, str]] = {
     "thousands": (GOOD.replace(b"50.5", b'"1,050.5"'), "commas.*1234.5|1234.5, without commas"),
     "a word among numbers": (GOOD.replace(b"50.5", b"large"), "'large'"),
     "a number that is none in Latin-1": (GOOD.replace(b"50.5", b"50\xb75"), "is not UTF-8: row 2"),
-    "infinity": (GOOD.replace(b"50.5", b"1e999"), "Column area of .* holds infinity in 1 rows"),
-    "5,000 digits": (GOOD.replace(b"50.5", b"9" * 5000), "holds infinity in 1 rows"),
+    "infinity": (GOOD.replace(b"50.5", b"1e999"), "contains infinity: column 'area', in 1 "),
+    "5,000 digits": (GOOD.replace(b"50.5", b"9" * 5000), "contains infinity"),
     "letters that steer a terminal": (b"\x1b[2J\x07" + GOOD.replace(b"area", b"b"), "has no column"),
 }  # fmt: skip
 
@@ -160,7 +160,7 @@ def test_lists_and_structures_are_refused(run) -> None:
     columns = {"id": ["a", "b"], "area": [1.0, 2.0], "rooms": [1, 2], "price": [1.0, 2.0]}
     pq.write_table(pa.table({**columns, "town": [["x"], ["y"]]}), "list.parquet")
     messages = refusals(run, "list.parquet")
-    assert not_matching(r"town \(list|Column town should hold text; it holds list", messages) == []
+    assert not_matching(r"town \(list|Column 'town' holds list", messages) == []
     pq.write_table(
         pa.table({**columns, "town": ["west", "west"], "price": [{"a": 1}, {"a": 2}]}), "s.parquet"
     )

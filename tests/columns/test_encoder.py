@@ -226,6 +226,21 @@ def test_bad_columns(column: list[Any], categorical: Any, message: str) -> None:
         encoder_of(pd.DataFrame({"a": column}), categorical)
 
 
+@pytest.mark.parametrize(
+    "X",
+    [
+        pd.DataFrame({"a": [[1], [2]]}),
+        pl.DataFrame({"a": [[1], [2]]}),
+        pa.table({"a": [[1], [2]]}),
+        np.array([[[1]], [[2, 3]]], dtype=object),
+    ],
+    ids=["pandas", "polars", "arrow", "array"],
+)
+def test_lists_are_no_levels(X: Any) -> None:
+    with pytest.raises(ValueError, match="neither a number, a category nor a date"):
+        encoder_of(X, [0])
+
+
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_text_in_a_column_of_numbers_is_named(library: str) -> None:
     encoder = encoder_of(pd.DataFrame({"a": [1.0, 2.0]}))

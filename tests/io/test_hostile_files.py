@@ -38,6 +38,7 @@ from .forging import Parts, forged, put_together, raw_file, taken_apart, with_ch
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-2, 2, size=(60, 3))
 Y = np.sin(2 * X[:, 0]) + 0.3 * X[:, 1] + 0.05 * RNG.standard_normal(60)
+MIXED = np.column_stack([np.where(X[:, 0] > 1, np.nan, X[:, 0]), X[:, 1], np.round(X[:, 2])])
 
 MODELS = {
     "knn, with factors": {"selection": KNNSelector(metric="kernel"), "kernel": "auto", "optimizer": "lbfgs"},
@@ -53,6 +54,7 @@ MODELS = {
     "calibrated": {"calibrate": "conformal"},
     "own expert": {"n_neighbors": 8, "n_selected": 0},
     "own expert beside others": {"n_neighbors": 8, "n_selected": 2},
+    "categories and gaps": {"categorical_features": [2], "n_selected": 2},
 }
 
 
@@ -64,7 +66,8 @@ def originals(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             given_settings = {"kernel": "rbf", "optimizer": None, "random_state": 0, **given_settings}
-            model = DistributedGPRegressor(n_experts=3, **given_settings).fit(X, Y)
+            inputs = MIXED if "categories" in name else X
+            model = DistributedGPRegressor(n_experts=3, **given_settings).fit(inputs, Y)
         model.feature_names_in_ = np.array(["a", "b", "c"], dtype=object)
         model.table_ = TableSchema("y", "t.csv", "0" * 64, 60, 0, -2.0, 2.0, {"n_experts": 3})
         paths[name] = folder / f"{i}.gpx"

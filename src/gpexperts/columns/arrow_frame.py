@@ -58,7 +58,10 @@ class ArrowFrame(Frame):
         if pa.types.is_floating(column.type):
             column = pc.if_else(pc.is_nan(column), None, column)
         if not pa.types.is_dictionary(column.type):
-            column = column.dictionary_encode()
+            try:
+                column = column.dictionary_encode()
+            except pa.ArrowException as error:
+                raise self._unsupported(k, column.type) from error
         column = column.unify_dictionaries().combine_chunks()
         if isinstance(column, pa.ChunkedArray):  # without any chunk
             return Levels(np.full(self.n_rows, -1), [])

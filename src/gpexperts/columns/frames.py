@@ -148,11 +148,13 @@ class ArrayFrame(Frame):
                 np.where(gap[codes], -1, codes), [t for t, g in zip(texts, gap, strict=True) if not g]
             )
         position: dict[Any, int] = {}
-        # The type is a part of the key: True, 1 and 1.0 are equal.
-        codes = np.array(
-            [-1 if _is_gap(v) else position.setdefault((type(v), v), len(position)) for v in values.tolist()],
-            dtype=np.int64,
-        )
+        codes = np.empty(len(values), dtype=np.int64)
+        for i, value in enumerate(values.tolist()):
+            try:
+                # The type is a part of the key: True, 1 and 1.0 are equal.
+                codes[i] = -1 if _is_gap(value) else position.setdefault((type(value), value), len(position))
+            except TypeError as error:  # lists and other values without a hash
+                raise self._unsupported(k, type(value).__name__) from error
         return merged_levels(codes, [v for _, v in position], self.names[k])
 
     def times(self, k: int, zone: str | None) -> Times:

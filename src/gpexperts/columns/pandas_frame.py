@@ -68,7 +68,10 @@ class PandasFrame(Frame):
         if isinstance(series.dtype, pd.CategoricalDtype):
             codes, values = series.cat.codes.to_numpy(dtype=np.int64), series.cat.categories.tolist()
         else:
-            codes, distinct = pd.factorize(series)
+            try:
+                codes, distinct = pd.factorize(series)
+            except TypeError as error:  # lists and other values without a hash
+                raise self._unsupported(k, series.dtype) from error
             values = distinct.tolist()
         return merged_levels(np.asarray(codes, dtype=np.int64), values, self.names[k])
 

@@ -43,6 +43,8 @@ class PolarsFrame(Frame):
 
     def levels(self, k: int) -> Levels:
         series = self._X.to_series(k)
+        if series.dtype.is_nested() or series.dtype == pl.Object:
+            raise self._unsupported(k, series.dtype)
         if series.dtype.is_float():
             series = series.fill_nan(None)
         elif series.dtype in (pl.Categorical, pl.Enum):
