@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpexperts.columns.codes import MOST_LEVELS, level_points, n_columns
+from gpexperts.columns.codes import DEGREES, MOST_LEVELS, code_degree, level_points, n_columns
 from gpexperts.columns.dates import DAY, cycle_angle, microseconds, supported_cycles
 from gpexperts.columns.frames import Frame
 from gpexperts.columns.profile import ColumnProfile
@@ -42,9 +42,11 @@ class Column:
     fill: float = 0.0
     """What a gap of a number or a date is replaced by: the mean of the training rows."""
     levels: tuple[str, ...] = ()
-    """The levels of a category that are told apart."""
+    """The levels of a category that are told apart, the most frequent first."""
     pooled: int = 0
     """Rare levels of training rows, which are one level."""
+    degree: int = DEGREES[0]
+    """Of the code of the levels; see `codes`."""
     zone: str | None = None
     """Time zone of a date, in which its cycles are counted."""
     start: int = 0
@@ -56,7 +58,7 @@ class Column:
     def parts(self) -> tuple[Part, ...]:
         """The encoded columns, in their order."""
         if self.kind in ("category", "boolean"):
-            return (Part(self.name, n_columns(self._n_points), False),)
+            return (Part(self.name, n_columns(self._n_points, self.degree), False),)
         parts = [Part(self.name, 1, True)]
         parts += [Part(f"{self.name} ({cycle})", 2, False) for cycle in self.cycles]
         if self.gaps and self.kind != "empty":
@@ -87,7 +89,7 @@ class Column:
     @cached_property
     def _points(self) -> np.ndarray:
         """(levels + 2, width): the last two rows are those of other levels and of gaps."""
-        points, n = level_points(self._n_points), len(self.levels)
+        points, n = level_points(self._n_points, self.degree), len(self.levels)
         # A boolean has no other levels; what is neither true nor false is between them.
         other = points[n] if self.kind == "category" else points[:n].mean(axis=0)
         return np.vstack([points[:n], other, points[-1] if self.gaps else other])
@@ -210,4 +212,6 @@ def column_of(profile: ColumnProfile) -> Column:
     # The most frequent ones first; equally frequent ones in the order of their text.
     order = sorted(profile.counts, key=lambda level: (-profile.counts[level], level))
     kept = [level for level in order if profile.counts[level] >= RARE][: MOST_LEVELS - 1 - gaps]
-    return Column(name, "category", gaps, levels=tuple(sorted(kept)), pooled=len(order) - len(kept))
+    degree = code_degree(len(kept) + 1 + gaps, profile.n)
+    pooled = len(order) - len(kept)
+    return Column(name, "category", gaps, levels=tuple(kept), pooled=pooled, degree=degree)
