@@ -134,7 +134,7 @@ def test_400_levels_cost_one_hyperparameter() -> None:
     frame = pd.DataFrame({"code": [f"c{i}" for i in codes], "x": rng.normal(size=1000)})
     model = DistributedGPRegressor(**UNTRAINED).fit(frame, codes % 7)
     assert len(model.kernel_.theta) == 2 + 2
-    assert model.model_.experts.n_features == 31 + 1
+    assert model.model_.experts.n_features == 127 + 1
 
 
 def test_arrays_with_gaps_and_chosen_categories() -> None:
@@ -315,8 +315,9 @@ FORGED = {
     "names": (_change(("names", 0), 3), "not text"),
     "levels": (_change(("levels", 0, 1), ["a", "a"]), "not distinct"),
     "levels of no column": (_change(("levels", 0, 0), 7), "levels of no category"),
-    "more levels": (_change(("levels", 0, 1), [f"c{i}" for i in range(4000)]), "do not make"),
-    "too many levels": (_change(("levels", 0, 1), [f"c{i}" for i in range(5000)]), "not distinct"),
+    "more levels": (_change(("levels", 0, 1), [f"c{i}" for i in range(1000)]), "do not make"),
+    "too many levels": (_change(("levels", 0, 1), [f"c{i}" for i in range(5000)]), "more levels than"),
+    "a degree": (_change(("levels", 0, 3), 60), "more levels than"),
     "pooled": (_change(("levels", 0, 2), -1), "counted"),
     "a zone": (_change(("dates", 0, 1), "../../etc/passwd"), "no time zone"),
     "a day": (_change(("dates", 0, 2), 10**12), "not described"),

@@ -1,10 +1,10 @@
 """Points for the levels of a category, all (nearly) at distance 1 from each other.
 
 A stationary kernel sees levels by their distances only, and levels without order are equally far apart. Few
-levels are the corners of a regular simplex: distances are exactly 1, as of one-hot columns divided by √2, with
-one column less. More levels would need as many columns. They are words of a Gold code instead (R. Gold, 1967):
-sums of the sequences of two shift registers of some degree D, with 2^D − 1 columns for up to 4^D levels. Squared
-distances are 1 between the first 2^D levels, and at most 1/4 (D = 5 and 6) or 1/8 (D = 7) from 1 otherwise. The
+levels are the corners of a regular simplex: distances are exactly 1, as of one-hot columns divided by √2,
+with one column less. More levels would need as many columns. They are words of a Gold (1967) code instead:
+sums of the sequences of two shift registers of degree D, with 2^D − 1 columns for up to 4^D levels. Squared
+distances are 1 between the first 2^D levels, and at most 1/4 (D = 5, 6) or 1/8 (D = 7) from 1 otherwise. The
 degree depends on the number of rows, since the points of all rows are in memory.
 """
 

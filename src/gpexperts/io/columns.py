@@ -9,7 +9,7 @@ from zoneinfo import available_timezones
 import numpy as np
 
 from gpexperts.columns import Column, ColumnEncoder
-from gpexperts.columns.codes import MOST_LEVELS
+from gpexperts.columns.codes import DEGREES
 from gpexperts.columns.dates import CYCLES
 from gpexperts.columns.frames import KINDS
 from gpexperts.io.values import Decoder, Encoder, is_int, require
@@ -29,7 +29,9 @@ def encoder_tree(out: Encoder, encoder: ColumnEncoder) -> dict[str, Any]:
         "kinds": [column.kind for column in columns],
         "gaps": out.array(np.array([column.gaps for column in columns], dtype=np.int64), "columns.gaps"),
         "fills": out.array(np.array([column.fill for column in columns]), "columns.fills"),
-        "levels": [[k, list(c.levels), c.pooled] for k, c in enumerate(columns) if c.kind == "category"],
+        "levels": [
+            [k, list(c.levels), c.pooled, c.degree] for k, c in enumerate(columns) if c.kind == "category"
+        ],
         "dates": [[k, c.zone, c.start, list(c.cycles)] for k, c in enumerate(columns) if c.kind == "date"],
     }
 
@@ -44,14 +46,14 @@ def restored_encoder(read: Decoder, tree: dict[str, Any], width: int) -> ColumnE
     gaps, fills = read.array(tree["gaps"], (d,), np.int64), read.array(tree["fills"], (d,))
     require(bool(np.isin(gaps, (0, 1)).all()), "gaps are neither true nor false")
     further: dict[int, dict[str, Any]] = {}
-    for k, levels, pooled in tree["levels"]:
+    for k, levels, pooled, degree in tree["levels"]:
         require(is_int(k, 0, d - 1) and kinds[k] == "category" and k not in further, "levels of no category")
         strings = isinstance(levels, list) and all(isinstance(level, str) for level in levels)
-        require(
-            strings and len(set(levels)) == len(levels) < MOST_LEVELS - gaps[k], "levels are not distinct"
-        )
+        require(strings and len(set(levels)) == len(levels), "levels are not distinct")
+        fits = degree in DEGREES and len(levels) < 4**degree - gaps[k]
+        require(fits, "there are more levels than their code has words")
         require(is_int(pooled, 0, 2**62), "rare levels are not counted")
-        further[k] = {"levels": tuple(levels), "pooled": pooled}
+        further[k] = {"levels": tuple(levels), "pooled": pooled, "degree": degree}
     for k, zone, start, cycles in tree["dates"]:
         require(is_int(k, 0, d - 1) and kinds[k] == "date" and k not in further, "dates of no date column")
         require(zone is None or _is_zone(zone), f"{zone!r:.60} is no time zone")
