@@ -42,7 +42,7 @@ class BlockSampler:
         scale_index: np.ndarray | None = None,
     ) -> None:
         self._source, self.sample, self._outputs = source, sample, outputs
-        self.random_state = random_state
+        self.random_state, self._scale_index = random_state, scale_index
         self.n = source.n
         self._order = np.random.RandomState(random_state.randint(2**31 - 1)).permutation(len(sample.number))
         self.variance = float(sample.y[:, outputs].var())
@@ -93,7 +93,8 @@ class BlockSampler:
         if len(self.sample.number) == self.n:
             return self
         rows = ArrayRows(self.sample.X, self.sample.y)
-        return BlockSampler(rows, rows.take(np.arange(rows.n)), self._outputs, self.random_state)
+        whole = rows.take(np.arange(rows.n))
+        return BlockSampler(rows, whole, self._outputs, self.random_state, self._scale_index)
 
     def _neighbourhoods(self, metric: np.ndarray, drawn: np.ndarray, m: int) -> Neighbourhoods:
         m, n_rows = min(m, self.n - 1), len(drawn)
