@@ -27,6 +27,7 @@ __all__ = [
     "expert_graph",
     "expert_positions",
     "feature_names",
+    "file_row_numbers",
     "hyperparameters",
     "input_ranges",
     "length_scales",
@@ -40,6 +41,7 @@ __all__ = [
     "single_output",
     "stages",
     "training_inputs",
+    "training_row_numbers",
     "training_targets",
 ]
 
@@ -154,6 +156,26 @@ def training_targets(model: Any) -> np.ndarray:
     _, y = _training_rows(model)
     y = np.asarray(model.model_.y_scale.restore(y))
     return y[:, 0] if model.model_.one_output else y
+
+
+def training_row_numbers(model: Any) -> np.ndarray:
+    """Return the number of each training row, (n,), in the order of `training_inputs`.
+
+    Rows are numbered as in the file that `gpexperts fit` read, otherwise from 1. Rows that all experts share
+    have lost their numbers; then all rows are counted as they are stored.
+    """
+    check_is_fitted(model)
+    experts, n = model.model_.experts, n_training_rows(model)
+    numbers = getattr(experts, "numbers", None)
+    if numbers is None or experts.shared is not None:
+        return np.arange(1, n + 1)
+    return file_row_numbers(model, np.asarray(numbers))
+
+
+def file_row_numbers(model: Any, rows: np.ndarray) -> np.ndarray:
+    """Return the numbers in the file of training rows that are counted from 0; from 1 without a file."""
+    table = getattr(model, "table_", None)
+    return rows + 1 if table is None else np.asarray(table.row_numbers(rows))
 
 
 def input_ranges(model: Any) -> np.ndarray:

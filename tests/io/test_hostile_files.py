@@ -30,7 +30,7 @@ from gpexperts.exceptions import (
     UnsavableModelError,
 )
 from gpexperts.parameters import PARAMETERS
-from gpexperts.schema import TableSchema
+from gpexperts.schema import TableColumn, TableSchema
 from gpexperts.selection import GGMSelector, KNNSelector, NearestRowsSelector
 
 from .forging import Parts, forged, put_together, raw_file, taken_apart, with_checksum
@@ -69,7 +69,8 @@ def originals(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
             inputs = MIXED if "categories" in name else X
             model = DistributedGPRegressor(n_experts=3, **given_settings).fit(inputs, Y)
         model.feature_names_in_ = np.array(["a", "b", "c"], dtype=object)
-        model.table_ = TableSchema("y", "t.csv", "0" * 64, 60, 0, -2.0, 2.0, {"n_experts": 3})
+        columns = [TableColumn(str(name), "number", "", -2.0, 2.0) for name in model.feature_names_in_]
+        model.table_ = TableSchema(["y"], columns, "t.csv", "0" * 64, 60, 0, -2.0, 2.0, {"n_experts": 3})
         paths[name] = folder / f"{i}.gpx"
         model.save(paths[name], include_factors="factors" in name)
     return paths

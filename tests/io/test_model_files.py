@@ -42,7 +42,7 @@ from gpexperts.experts.dask import DaskExperts
 from gpexperts.experts.local import LocalExperts
 from gpexperts.io import container
 from gpexperts.prepare import experts_view
-from gpexperts.schema import TableSchema
+from gpexperts.schema import TableColumn, TableSchema
 from gpexperts.selection import SELECTORS, ClassifierSelector, GGMSelector, KNNSelector
 
 from .forging import with_checksum
@@ -156,7 +156,10 @@ def assert_same_fitted_attributes(a: DistributedGPRegressor, b: DistributedGPReg
 
 def test_the_table_of_the_training_rows(model: DistributedGPRegressor, tmp_path: Path) -> None:
     model = gpexperts.load(_saved(model, tmp_path))
-    model.table_ = TableSchema("y", "t.csv", "0" * 64, 160, 3, -1.0, 1.5, {"n_experts": "4"})
+    names = ["é", "😀", *"abcdefgh"][: model.n_features_in_]
+    model.feature_names_in_ = np.array(names, dtype=object)
+    columns = [TableColumn(name, "number", ",.", -2.0, 2.0) for name in names]
+    model.table_ = TableSchema(["y"], columns, "t.csv", "0" * 64, 160, 3, -1.0, 1.5, {"n_experts": "4"})
     assert gpexperts.load(_saved(model, tmp_path)).table_ == model.table_
 
 

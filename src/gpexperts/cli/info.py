@@ -54,7 +54,9 @@ def _facts(path: Path) -> dict[str, Any]:
             "sha256": None if table is None else table.sha256,
             "rows": len(y),
             "rows_left_out": None if table is None else table.n_dropped,
-            "target": None if table is None else table.target,
+            "target": None if table is None else ", ".join(table.targets),
+            "columns_left_out": {} if table is None else table.left_out,
+            "scores": {} if table is None else table.scores,
             "target_range": [float(np.min(y)), float(np.max(y))],
         },
         "inputs": _inputs(model),
@@ -97,6 +99,17 @@ def _inputs(model: Any) -> list[dict[str, Any]]:
     ]
 
 
+def _scores(scores: dict[str, Any]) -> list[tuple[str, str]]:
+    """Scores on rows that were left out before the fit."""
+    if not scores:
+        return []
+    lines = [
+        f"{name}: " + ", ".join(f"{key} {value:.4g}" for key, value in values.items() if value is not None)
+        for name, values in scores["models"].items()
+    ]
+    return [("left-out rows", scores["how"]), *(("", line) for line in lines)]
+
+
 def _name(value: Any) -> Any:
     return value if isinstance(value, (str, int, float, dict, list, type(None))) else type(value).__name__
 
@@ -119,6 +132,8 @@ def _print(facts: dict[str, Any]) -> None:
         ("trained on", f"{trained['rows']:,} rows of {trained['source'] or 'an array in Python'}"),
         ("", f"sha256 {trained['sha256']}" if trained["sha256"] else ""),
         ("target", f"{trained['target'] or '(no name)'}, from {smallest:g} to {largest:g}"),
+        *((f"left out {name}", why) for name, why in trained["columns_left_out"].items()),
+        *_scores(trained["scores"]),
         ("experts", f"{model['experts']:,}, of {low:,} to {high:,} rows, median {middle:,}"),
         ("own expert", f"{own:,} nearest rows per query" if own else ""),
         ("selected", f"at most {selected} per query, combined by {model['aggregation']}" if selected else ""),

@@ -11,7 +11,7 @@ import numpy as np
 
 from gpexperts.columns.codes import DEGREES, MOST_LEVELS, code_degree, level_points, n_columns
 from gpexperts.columns.dates import DAY, cycle_angle, microseconds, supported_cycles
-from gpexperts.columns.frames import Frame
+from gpexperts.columns.frames import Frame, Levels
 from gpexperts.columns.profile import ColumnProfile
 from gpexperts.scaling import rounded
 
@@ -162,10 +162,18 @@ class Column:
         out[gap, 0] = self.fill
         return [] if self.gaps else [f"{self.name!r} has {_rows(gap)} without a value, filled with the mean"]
 
-    def _encode_levels(self, frame: Frame, k: int, out: np.ndarray) -> list[str]:
-        codes, levels = frame.levels(k)
+    def level_index(self, values: Levels) -> np.ndarray:
+        """Return the positions (n,) in `levels` of the values of a category or a boolean.
+
+        ``len(levels)`` stands for rare and unseen levels, and ``len(levels) + 1`` for gaps.
+        """
         n, known = len(self.levels), {level: i for i, level in enumerate(self.levels)}
-        at = np.array([known.get(level, n) for level in levels] + [n + 1], dtype=np.int64)[codes]
+        places = [known.get(level, n) for level in values.levels]
+        return np.array([*places, n + 1], dtype=np.int64)[values.codes]
+
+    def _encode_levels(self, frame: Frame, k: int, out: np.ndarray) -> list[str]:
+        codes, levels = values = frame.levels(k)
+        n, at = len(self.levels), self.level_index(values)
         out[:] = self._points[at]
         notes = []
         if (at == n).any():

@@ -132,7 +132,7 @@ def own_predictions(
     """
     n, m = neighbourhood.squared_distance.shape
     size = max(1, min(_PIECE, _PIECE * 128 // m))
-    pieces = [slice(start, start + size) for start in range(0, max(n, 1), size)]
+    pieces = [slice(start, start + size) for start in range(0, max(1, n), size)]  # also of no queries
 
     def piece(some: slice) -> OwnPrediction:
         return _predict(covariance, neighbourhood.part(some), queries[some], weights, local_noise)

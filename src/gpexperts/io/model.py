@@ -7,6 +7,7 @@ the code that uses it: `Settings`, `check_served`, the stages' own checks, and a
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from importlib.metadata import version
 from typing import Any
@@ -28,7 +29,7 @@ from gpexperts.model import FittedModel
 from gpexperts.parameters import PARAMETERS
 from gpexperts.predictor import Learned
 from gpexperts.prepare import check_served, evaluation_engine
-from gpexperts.schema import TableSchema
+from gpexperts.schema import KINDS, TableColumn, TableSchema
 from gpexperts.settings import Settings
 from gpexperts.tuning import Tuning
 from gpexperts.validation import is_auto, is_number
@@ -127,7 +128,7 @@ def _estimator(cls: Any, header: dict[str, Any], read: Decoder) -> Any:
         require(_are_strings(names) and len(names) == d, f"there are not {d} names of inputs")
         state["feature_names_in_"] = np.array(names, dtype=object)
     if table is not None:
-        state["table_"] = _table(read.decode(table))
+        state["table_"] = _table(read.decode(table), names or ())
     _keep_factors(read, header["factors"], model.experts)
     estimator.__setstate__(state)
     # A selector that fails, or a wrong K, is the file's fault.
@@ -224,14 +225,31 @@ def _keep_factors(read: Decoder, trees: Any, experts: ExpertStore) -> None:
 # ------------------------------------------------------------------------------------- the table
 
 
-def _table(values: dict[str, Any]) -> TableSchema:
-    table = TableSchema(**values)
+def _table(values: dict[str, Any], names: Sequence[str]) -> TableSchema:
+    columns = [TableColumn(**column) for column in values.pop("columns")]
+    table = TableSchema(columns=columns, **values)
     require(
-        all(isinstance(text, str) for text in (table.target, table.source, table.sha256))
-        and all(is_int(number, 0, 2**62) for number in (table.n_rows, table.n_dropped))
+        all(isinstance(text, str) for text in (table.source, table.sha256))
+        and _are_strings(table.targets)
+        and len(table.targets) > 0
+        and all(is_int(number, 0, 2**62) for number in (table.n_rows, table.n_dropped, table.first_row))
         and is_number(table.target_low)
         and is_number(table.target_high)
-        and isinstance(table.config, dict),
+        and all(isinstance(v, dict) for v in (table.config, table.left_out, table.reading, table.scores))
+        and isinstance(table.drop_missing, bool)
+        and isinstance(table.skips, list)
+        and all(len(skip) == 2 and all(is_int(i, 0, 2**62) for i in skip) for skip in table.skips)
+        and all(map(_is_column, columns))
+        and [column.name for column in columns] == list(names),
         "the table of the training rows is not described completely",
     )
     return table
+
+
+def _is_column(column: TableColumn) -> bool:
+    return (
+        isinstance(column.name, str)
+        and column.kind in KINDS
+        and isinstance(column.format, str)
+        and all(value is None or is_number(value) for value in (column.low, column.high))
+    )

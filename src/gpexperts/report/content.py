@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -39,6 +41,10 @@ class Observed(NamedTuple):
     """(n,) for a new observation."""
     seconds: float
     """Time of all predictions."""
+    numbers: np.ndarray | None = None
+    """(n,) of the rows in their file; from 1 if not given."""
+    outside: Sequence[str] = ()
+    """(n,) names of the columns outside the range of the training rows; "" if none is."""
 
 
 def page_data(model: Any, observed: Observed | None, target: str) -> dict[str, Any]:
@@ -74,7 +80,7 @@ def page_data(model: Any, observed: Observed | None, target: str) -> dict[str, A
         "noise_std": inspection.noise_std(model),
         "kernel": str(model.kernel_),
         "choices": inspection.choices(model),
-        "queries": _queries(model, X, None if observed is None else observed.y),
+        "queries": _queries(model, X, observed),
         "observed": None,
     }
     if observed is not None:
@@ -104,19 +110,30 @@ def _relevance(model: Any, X: np.ndarray) -> list[dict[str, Any]]:
     ]
 
 
-def _queries(model: Any, X: np.ndarray, y: np.ndarray | None) -> list[dict[str, Any]]:
+def _numbers(model: Any, observed: Observed | None) -> np.ndarray:
+    """The numbers of the rows that are explained, in their file."""
+    if observed is None:
+        return inspection.training_row_numbers(model)
+    return np.arange(1, len(observed.y) + 1) if observed.numbers is None else observed.numbers
+
+
+def _queries(model: Any, X: np.ndarray, observed: Observed | None) -> list[dict[str, Any]]:
     """Explanations of some rows; the numbers are not rounded."""
     rows = _evenly_spaced(len(X), _MAX_QUERIES)
     explained = model.predictor_.explain(X[rows])
     shown = model.model_.encoder.decode(X[rows])
+    numbers = _numbers(model, observed)
+    outside = observed.outside if observed is not None else ()
     half = float(model.interval_width(_LEVEL)) * explained.std
     queries = []
     for q, row in enumerate(rows):
         selected = explained.experts[q] >= 0
         query = {
             "row": int(row),
+            "number": int(numbers[row]),
+            "outside": outside[row] if outside else "",
             "inputs": shown[q].tolist(),
-            "observed": None if y is None else float(y[row]),
+            "observed": None if observed is None else float(observed.y[row]),
             "mean": float(explained.mean[q]),
             "std": float(explained.std[q]),
             "lower": float(explained.mean[q] - half[q]),
@@ -128,7 +145,7 @@ def _queries(model: Any, X: np.ndarray, y: np.ndarray | None) -> list[dict[str, 
             "prior_weight": float(explained.prior_weight[q]),
             "prior_mean": float(explained.prior_mean),
             "communication": None,
-            "own": None if explained.own is None else _own(explained.own, q),
+            "own": None if explained.own is None else _own(model, explained.own, q),
         }
         if explained.communication_mean is not None and explained.communication_weight is not None:
             query["communication"] = {
@@ -139,11 +156,13 @@ def _queries(model: Any, X: np.ndarray, y: np.ndarray | None) -> list[dict[str, 
     return queries
 
 
-def _own(own: OwnExplanation, q: int) -> dict[str, Any]:
+def _own(model: Any, own: OwnExplanation, q: int) -> dict[str, Any]:
     """The own expert of query q, and its rows with the largest weights."""
+    numbers = inspection.file_row_numbers(model, own.rows[q])
     rows = [
         {
             "row": int(own.rows[q, j]),
+            "number": int(numbers[j]),
             "inputs": own.inputs[q, j].tolist(),
             "target": float(own.targets[q, j]),
             "weight": float(own.row_weight[q, j]),
@@ -168,10 +187,13 @@ def _observed(model: Any, observed: Observed, counted: np.ndarray, index: np.nda
     error, inside = y - mean, np.abs(y - mean) <= width(_LEVEL) * std
     return {
         "source": observed.source,
+        "n_outside": sum(map(bool, observed.outside)),
+        "outside": _outside(observed.outside),
         "scores": scores.as_dict(),
         "calibration": {"level": levels.tolist(), "share": shares.tolist()},
         "points": {
             "row": points.tolist(),
+            "number": _numbers(model, observed)[points].tolist(),
             "y": y[points].tolist(),
             "mean": mean[points].tolist(),
             "std": std[points].tolist(),
@@ -179,6 +201,12 @@ def _observed(model: Any, observed: Observed, counted: np.ndarray, index: np.nda
         "by_input": [_by_input(x, error, inside) for x in model.model_.encoder.decode(observed.X).T],
         "by_expert": _by_expert(index[:, :1], error[counted], inside[counted]),
     }
+
+
+def _outside(texts: Sequence[str]) -> list[list[Any]]:
+    """The columns with most rows outside the range of the training rows, and the numbers of these rows."""
+    counts = Counter(name for text in texts if text for name in text.split(", "))
+    return [[name, count] for name, count in counts.most_common(5)]
 
 
 def _by_input(x: np.ndarray, error: np.ndarray, inside: np.ndarray) -> list[dict[str, Any]]:
