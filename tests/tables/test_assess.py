@@ -54,14 +54,13 @@ def test_scores_are_those_of_models_that_have_not_seen_the_test_rows(tmp_path: P
     settings = {"kernel": "rbf", "optimizer": None, "n_experts": 2, "n_jobs": 1, "random_state": 0}
     scores = assess(lambda: DistributedGPRegressor(**settings), table, splits)
     ((training, test),) = splits
-    letters = np.array(table.inputs.column("z").to_pylist())
-    X = np.column_stack([table.inputs.column("x").to_numpy(), *(letters == letter for letter in "abc")])
-    model = DistributedGPRegressor(**settings).fit(X[training], table.y[training])
-    mean, std = model.predict(X[test], return_std=True)
+    X = table.inputs.to_pandas()
+    model = DistributedGPRegressor(**settings).fit(X.iloc[training], table.y[training])
+    mean, std = model.predict(X.iloc[test], return_std=True)
     expected = score(table.y[test], mean, std, table.y[training], 0.0, width=model.interval_width)
     assert scores[OURS][0].rmse == pytest.approx(expected.rmse)
     assert scores[OURS][0].coverage == expected.coverage
-    A = np.column_stack([np.ones(200), X])
+    A = np.column_stack([np.ones(200), X["x"], *(X["z"] == letter for letter in "abc")])
     slope = np.linalg.lstsq(A[training], table.y[training], rcond=None)[0]
     error = table.y[test] - A[test] @ slope
     assert scores["linear model"][0].rmse == pytest.approx(np.sqrt(np.mean(error**2)))

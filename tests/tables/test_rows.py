@@ -10,7 +10,8 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpexperts.schema import Column, TableSchema
+from gpexperts.columns import Column, ColumnEncoder
+from gpexperts.schema import TableColumn, TableSchema
 from gpexperts.tables.fingerprint import Fingerprint
 from gpexperts.tables.kept import kept_types
 from gpexperts.tables.outside import outside_columns, outside_texts
@@ -68,10 +69,13 @@ def test_kept_inputs_stay_text_where_their_values_could_change(tmp_path: Path) -
 
 def test_rows_outside_the_range_of_training() -> None:
     columns = [
-        Column("a", "number", 0.0, 1.0),
-        Column("b", "category", levels=["x", "y"]),
-        Column("c", "date", low=0.0, high=10.0),
+        TableColumn("a", "number", low=0.0, high=1.0),
+        TableColumn("b", "category"),
+        TableColumn("c", "date", low=0.0, high=10.0),
     ]
+    encoder = ColumnEncoder(
+        (Column("a", "number"), Column("b", "category", levels=("x", "y")), Column("c", "date"))
+    )
     table = pa.table(
         {
             "a": pa.array([0.5, 1.5, None, -1.0]),
@@ -79,7 +83,7 @@ def test_rows_outside_the_range_of_training() -> None:
             "c": pa.array([5_000_000, 5_000_000, None, 11_000_000], pa.timestamp("us")),
         }
     )
-    found = outside_columns(table, columns)
+    found = outside_columns(table, columns, encoder)
     assert {name: rows.tolist() for name, rows in found.items()} == {
         "a": [False, True, False, True], "b": [False, True, False, False], "c": [False, False, False, True],
     }  # fmt: skip

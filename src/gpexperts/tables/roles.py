@@ -93,7 +93,8 @@ def target_notes(seen: Seen, first_row: int) -> list[str]:
     y = numbers.to_numpy(zero_copy_only=False) if hasattr(numbers, "combine_chunks") else numbers
     notes = []
     if seen.n_missing:
-        notes.append(f"{seen.n_missing:,} rows without it are left out")
+        many = f"{seen.n_missing:,} rows without it are" if seen.n_missing > 1 else "1 row without it is"
+        notes.append(f"{many} left out")
     if seen.n_distinct == 1:
         notes.append("it has one value: there is nothing to learn")
     far = _far(y)
