@@ -74,7 +74,7 @@ def _own(
         mean=model.shaped(model.y_scale.restore(mean[:, 0])),
         std=model.shaped(std[:, 0]),
         weight=weight[:, 0],
-        rows=near.number,
+        rows=near.number if model.row_numbers is None else model.row_numbers[near.number],
         inputs=model.x_scale.restore(near.X),
         targets=model.shaped(model.y_scale.restore(near.y)),
         row_weight=weight[:, :1] * q,

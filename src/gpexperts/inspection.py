@@ -120,7 +120,7 @@ def n_training_rows(model: Any) -> int:
     """Return the number of rows of all experts; rows held out by `calibrate` do not count."""
     check_is_fitted(model)
     experts = model.model_.experts
-    return int(experts.sizes.sum()) + (0 if experts.shared is None else len(experts.shared[0]))
+    return int(experts.sizes.sum()) + (0 if experts.shared is None else len(experts.shared.X))
 
 
 def training_inputs(model: Any) -> np.ndarray:
@@ -146,10 +146,10 @@ def _training_rows(model: Any) -> tuple[np.ndarray, np.ndarray]:
     """Inputs (n, d) and targets (n, p) of all experts, in kernel units."""
     check_is_fitted(model)
     experts = model.model_.experts
-    X, y = experts.take(np.arange(experts.sizes.sum()))
+    X, y, _ = experts.take(np.arange(experts.sizes.sum()))
     if experts.shared is None:
         return X, y
-    return np.concatenate([experts.shared[0], X]), np.concatenate([experts.shared[1], y])
+    return np.concatenate([experts.shared.X, X]), np.concatenate([experts.shared.y, y])
 
 
 # ----------------------------------------------------------------------------------------- experts

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gpexperts.choices import Choice
-from gpexperts.experts.store import ExpertStore
+from gpexperts.experts.store import ExpertStore, Observations
 from gpexperts.kernels.base import Covariance
 from gpexperts.scaling import Standardizer
 from gpexperts.training.likelihood import TraceRow
@@ -38,8 +38,8 @@ class FittedModel:
     centroids: np.ndarray
     """(M, d) mean input of each expert, in the units of the experts."""
     labels: np.ndarray | None
-    """(n,) expert of each training row; −1 for rows that GRBCM shares, −2 for rows held out by `calibrate`;
-    None where the rows are on a cluster."""
+    """(n,) expert of each training row; −1 for rows that GRBCM shares, −2 for rows held out by `calibrate`,
+    −3 for rows of weight 0; None where the rows are on a cluster."""
     one_output: bool
     """Whether y had one dimension."""
     trace: tuple[TraceRow, ...]
@@ -49,13 +49,18 @@ class FittedModel:
     seeds: Seeds
     calibrate: str | None = None
     """The method that rows were held out for."""
-    held_out: tuple[np.ndarray, np.ndarray] | None = None
-    """Inputs (n, d) and targets (n, p) that no expert has seen, in the units of the experts."""
+    held_out: Observations | None = None
+    """Rows that no expert has seen, in the units of the experts."""
 
     @property
     def covariance(self) -> Covariance:
         """The trained covariance, shared by all experts."""
         return self.experts.covariance
+
+    @property
+    def row_numbers(self) -> np.ndarray | None:
+        """The user's number of each row that experts have seen; None where the rows are on a cluster."""
+        return None if self.labels is None else np.flatnonzero(self.labels >= -1)
 
     @property
     def n_outputs(self) -> int:

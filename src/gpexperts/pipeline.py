@@ -13,14 +13,15 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.utils import check_random_state
 
-from gpexperts.calibration import HELD_OUT, draw_held_out, kept_labels
+from gpexperts.calibration import ABSENT, HELD_OUT, draw_held_out, kept_labels
 from gpexperts.choices import Choice
 from gpexperts.experts.build import Assigned, build_store, training_blocks
+from gpexperts.experts.store import Observations
 from gpexperts.kernels.base import Covariance
 from gpexperts.kernels.raw import candidate_covariances
 from gpexperts.memory import check_memory
 from gpexperts.model import FittedModel, Seeds
-from gpexperts.partition.assign import Plan, assign, plan_parts, warn_of_fewer
+from gpexperts.partition.assign import Plan, assign, labels_per_row, plan_parts, warn_of_fewer
 from gpexperts.progress import reporters
 from gpexperts.rows.base import SAMPLE_ROWS, Rows, RowSource
 from gpexperts.rows.dask import DaskRows
@@ -64,7 +65,14 @@ class Trained(NamedTuple):
     choice: Choice | None
 
 
-def fit_model(rows: RowSource, settings: Settings, *, one_output: bool) -> FittedModel:
+def fit_model(
+    rows: RowSource,
+    settings: Settings,
+    *,
+    one_output: bool,
+    kept: np.ndarray | None = None,
+    n_given: int | None = None,
+) -> FittedModel:
     """Fit a model to rows in the user's units.
 
     Parameters
@@ -73,6 +81,9 @@ def fit_model(rows: RowSource, settings: Settings, *, one_output: bool) -> Fitte
     settings : Settings
     one_output : bool
         Whether y had one dimension.
+    kept : ndarray of int, shape (n,), optional
+        The number of each row among the `n_given` rows of the user, where some had weight 0.
+    n_given : int, optional
 
     Returns
     -------
@@ -80,13 +91,15 @@ def fit_model(rows: RowSource, settings: Settings, *, one_output: bool) -> Fitte
     """
     n, streams = rows.n, Streams.of(settings["random_state"])
     held_out = draw_held_out(n, streams.calibration) if settings["calibrate"] else np.empty(0, np.int64)
-    rows, kept_out, plan = _hold_out(rows, settings, held_out)
+    labels = _given_labels(settings, rows.n, kept, n_given)
+    rows, kept_out, plan = _hold_out(rows, settings, labels, held_out)
     _check_memory(settings, rows.n, plan.largest)
 
     units, varies = choose_units(
         *rows.summary(),
         standardize=bool(settings["standardize"]),
         kernel_is_object=settings.kernel_is_object,
+        learns_noise=settings["optimizer"] is not None,
     )
     rows = rows.in_units(units)
     sample = rows.sample(SAMPLE_ROWS, streams.sample)
@@ -133,29 +146,39 @@ def fit_model(rows: RowSource, settings: Settings, *, one_output: bool) -> Fitte
         y_scale=units.y,
         experts=experts,
         centroids=assigned.centroids,
-        labels=_labels(assigned, n, held_out),
+        labels=_labels(assigned, n, held_out, kept, n_given),
         one_output=one_output,
         trace=tuple(trained.trace),
         choices=choices,
         seeds=streams.seeds,
         calibrate=settings["calibrate"],
-        held_out=None if kept_out is None else units.apply(kept_out.X, kept_out.y),
+        held_out=None if kept_out is None else Observations(*units.apply(*kept_out[1:])),
     )
 
 
+def _given_labels(
+    settings: Settings, n: int, kept: np.ndarray | None, n_given: int | None
+) -> np.ndarray | None:
+    """The labels that the user gave, of rows with a positive weight."""
+    if settings.partitioner is not None:
+        return None
+    labels = labels_per_row(settings["partition"], n if n_given is None else n_given)
+    return labels if kept is None else labels[kept]
+
+
 def _hold_out(
-    rows: RowSource, settings: Settings, held_out: np.ndarray
+    rows: RowSource, settings: Settings, labels: np.ndarray | None, held_out: np.ndarray
 ) -> tuple[RowSource, Rows | None, Plan]:
     """Take out the rows that calibrate intervals, and plan the parts of the others."""
-    partition, kept_out = settings["partition"], None
+    kept_out = None
     if len(held_out):
-        if settings.partitioner is None:
-            partition = kept_labels(partition, rows.n, held_out)
+        if labels is not None:
+            labels = kept_labels(labels, held_out)
         rows, kept_out = rows.without(held_out), rows.take(held_out)
     aggregator = settings.aggregator
     plan = plan_parts(
         rows.n,
-        partition if settings.partitioner is None else settings.partitioner,
+        labels if labels is not None else settings.partitioner,
         settings["n_experts"],
         settings["expert_size"],
         shares_rows=aggregator.needs_communication,
@@ -263,11 +286,17 @@ def _report_step(row: TraceRow) -> None:
     reporters().advance(1, f"log likelihood {row.log_marginal_likelihood:.6g}, {row.seconds:.1f} s")
 
 
-def _labels(assigned: Assigned, n: int, held_out: np.ndarray) -> np.ndarray | None:
+def _labels(
+    assigned: Assigned, n: int, held_out: np.ndarray, kept: np.ndarray | None, n_given: int | None
+) -> np.ndarray | None:
     """The expert of each of the user's rows."""
-    kept = assigned.labels(n - len(held_out))
-    if kept is None or len(held_out) == 0:
-        return kept
+    own = assigned.labels(n - len(held_out))
+    if own is None:
+        return None
     labels = np.full(n, HELD_OUT)
-    labels[np.delete(np.arange(n), held_out)] = kept
-    return labels
+    labels[np.delete(np.arange(n), held_out)] = own
+    if kept is None or n_given is None:
+        return labels
+    given = np.full(n_given, ABSENT)
+    given[kept] = labels
+    return given

@@ -18,7 +18,7 @@ from gpexperts.choices import Choice
 from gpexperts.engines import Engine
 from gpexperts.experts.local import LocalExperts
 from gpexperts.experts.moments import ExpertMoments, Prediction, Request
-from gpexperts.experts.store import ExpertStore
+from gpexperts.experts.store import ExpertStore, Observations
 from gpexperts.explaining import explained
 from gpexperts.explanation import Explanation
 from gpexperts.formula import Formula
@@ -33,6 +33,7 @@ from gpexperts.prepare import (
     tuned,
 )
 from gpexperts.progress import reporters
+from gpexperts.row_noise import observation_variance, weights
 from gpexperts.selection import Selector
 from gpexperts.settings import Settings
 from gpexperts.training.likelihood import warn_of_jitter
@@ -118,14 +119,14 @@ class Predictor:
         found = tuned(model, settings, selector)
         calibration = None
         if isinstance(found, Tuned):
-            tuning, choices["n_selected"], scores = found
-            calibration = Calibration(np.sort(scores, axis=0))
+            tuning, choices["n_selected"], scores, weight = found
+            calibration = Calibration.of(scores, weight)
             reporters().message(1, f"prediction: {choices['n_selected']}")
         else:
             tuning = found
         predictor = cls(model, settings, selector, tuning, choices, calibration)
         if model.held_out is not None:
-            predictor = predictor._calibrated(*model.held_out)
+            predictor = predictor._calibrated(model.held_out)
         # A selector that fails or a wrong K is an error now, and not at the first prediction.
         predictor.formula.select(model.centroids[:1])
         return predictor
@@ -150,13 +151,15 @@ class Predictor:
         """Where experts are evaluated: those of this process, here."""
         return evaluation_engine(self.model, self.settings)
 
-    def _calibrated(self, X: np.ndarray, y: np.ndarray) -> Predictor:
+    def _calibrated(self, held: Observations) -> Predictor:
         reporters().start("calibrating")
+        X, y, noise = held
         scores = np.empty_like(y)
+        variance = np.broadcast_to(observation_variance(noise, self.formula.noise_variance), len(y))
         for rows, _, prediction in self.batches(X, self.formula.select(X)):
-            std = np.sqrt(prediction.observation_var(self.formula.noise_variance))
+            std = np.sqrt(prediction.observation_var(variance[rows]))
             scores[rows] = np.abs(y[rows] - prediction.mean) / std
-        calibration = Calibration(np.sort(scores, axis=0))
+        calibration = Calibration.of(scores, weights(noise))
         scale = self.model.shaped(calibration.variance_scale)
         choice = Choice(
             self.model.calibrate,
@@ -259,8 +262,8 @@ class Predictor:
                 self._has_no_residuals = not held
                 if held:
                     setups = Setups((self.tuning.n_selected,), (self.tuning.n_neighbors,))
-                    scores = scores_of(held, setups, self.formula.aggregator, self._engine)
-                    self.calibration = Calibration(np.sort(scores, axis=0))
+                    scores, weight = scores_of(held, setups, self.formula.aggregator, self._engine)
+                    self.calibration = Calibration.of(scores, weight)
         return self.calibration
 
     def select(self, X: np.ndarray) -> np.ndarray:
@@ -282,7 +285,7 @@ class Predictor:
 
 def _batch_size(experts: ExpertStore, request: Request, K: int, budget: int) -> int:
     """How many queries fit the budget, by what one of them keeps in memory."""
-    shared = 0 if experts.shared is None else len(experts.shared[0])
+    shared = 0 if experts.shared is None else len(experts.shared.X)
     largest = np.sort(experts.sizes)[::-1][: max(1, K)] + shared
     words = 4 * experts.n_features + (4 + experts.n_outputs) * K
     words += request.n_neighbors * (experts.n_features + experts.n_outputs + 8)

@@ -50,8 +50,8 @@ class DistributedGPRegressor(FittedAttributes, CallbackSupport, RegressorMixin, 
         named kernel, of the standardised targets). ``kernel=kernel_`` gives the same model again.
     n_experts_ : int
     labels_ : ndarray of int, shape (n,)
-        Expert of each training row; −1 for shared rows (GRBCM), −2 for rows held out by `calibrate`. Not
-        available for large dask collections.
+        Expert of each training row; −1 for shared rows (GRBCM), −2 for rows held out by `calibrate`, −3
+        for rows of weight 0. Not available for large dask collections.
     centroids_ : ndarray of shape (n_experts_, n_features_in_)
     log_marginal_likelihood_value_ : float
         Of the rows that training used last.
@@ -153,7 +153,7 @@ class DistributedGPRegressor(FittedAttributes, CallbackSupport, RegressorMixin, 
     # ----------------------------------------------------------------------------------------- fit
 
     @reports_progress
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, noise_std: Any = None) -> Self:
         """Train the shared hyperparameters and divide the rows among experts.
 
         Parameters
@@ -161,6 +161,15 @@ class DistributedGPRegressor(FittedAttributes, CallbackSupport, RegressorMixin, 
         X : array-like of shape (n, d), or dask array or frame with ``engine="dask"``
         y : array-like of shape (n,) or (n, n_outputs)
             Several outputs share the parts and the hyperparameters.
+        sample_weight : array-like of shape (n,), optional
+            Weight of each row, by which its noise variance is divided: at given hyperparameters
+            (``optimizer=None``), a row of weight 2 counts as the row twice. A row of weight 0 is left out.
+            If hyperparameters are learned, weights are first divided by their mean, so that only their
+            ratios matter, and the learned noise is that of a row of average weight.
+        noise_std : array-like of shape (n,), optional
+            Known standard deviation of the error of each target, in the units of y. Its square is added to
+            the noise variance that is learned. For one output only. Predictions are for a new observation
+            without such an error.
 
         Returns
         -------
@@ -169,8 +178,10 @@ class DistributedGPRegressor(FittedAttributes, CallbackSupport, RegressorMixin, 
         with self._all_or_nothing():
             settings = Settings.of(self.get_params(deep=False))
             self.__dict__.pop("table_", None)  # what a model file says of the former training table
-            rows, one_output = training_rows(self, X, y, settings)
-            model = fit_model(rows, settings, one_output=one_output)
+            given = training_rows(self, X, y, settings, sample_weight, noise_std)
+            model = fit_model(
+                given.rows, settings, one_output=given.one_output, kept=given.kept, n_given=given.n
+            )
             predictor = Predictor.build(model, settings)
             predictor.report_jitter()
             self._lock = self.__dict__.get("_lock") or threading.RLock()

@@ -27,7 +27,7 @@ from gpexperts.experts.gather import Evaluated, evaluate, evaluate_own, moments_
 from gpexperts.experts.local import LocalExperts
 from gpexperts.experts.moments import ExpertMoments, ExpertPrediction, Request
 from gpexperts.experts.own import Neighbourhood
-from gpexperts.experts.store import ExpertStore, Sample, Shared
+from gpexperts.experts.store import ExpertStore, Observations, Sample
 from gpexperts.kernels.base import Covariance
 
 __all__ = ["DaskExperts", "Gathered"]
@@ -56,12 +56,14 @@ class DaskExperts(ExpertStore):
     offsets : ndarray of shape (M + 1,)
     covariance : Covariance
     n_outputs : int
-    shared : tuple of ndarray or None
+    shared : Observations or None
         GRBCM's communication set.
     communication : Delayed or None
         Stands for the `LocalExperts` that holds the communication expert alone.
     sample : Sample
         Rows for selectors to learn from.
+    noise_columns : int
+        Of the table of noise, 0 or 2.
     """
 
     def __init__(
@@ -73,16 +75,17 @@ class DaskExperts(ExpertStore):
         covariance: Covariance,
         *,
         n_outputs: int,
-        shared: Shared | None = None,
+        shared: Observations | None = None,
         communication: Any = None,
         sample: Sample,
+        noise_columns: int = 0,
     ) -> None:
         self.engine = engine
         self.shards, self.firsts, self.offsets = list(shards), firsts, offsets
         self.covariance = covariance
         self.n_features, self.n_outputs = sample.X.shape[1], n_outputs
         self.shared, self._communication = shared, communication
-        self._sample = sample
+        self._sample, self.noise_columns = sample, noise_columns
         self.jitter: dict[int, float] = {}
         self._boxes: Boxes | None = None
         self._lock = threading.Lock()
@@ -94,13 +97,14 @@ class DaskExperts(ExpertStore):
     # --------------------------------------------------------------------------------------- rows
 
     def to_local(self, factor_budget: int) -> LocalExperts:
-        X, y, numbers = (np.concatenate(list(self.row_batches(column, 1 << 62))) for column in (0, 1, 2))
+        X, y, numbers, noise = (np.concatenate(list(self.row_batches(k, 1 << 62))) for k in range(4))
         local = LocalExperts(
             X,
             y,
             self.offsets,
             self.covariance,
             numbers=numbers,
+            noise=noise,
             shared=self.shared,
             factor_budget=factor_budget,
         )
@@ -109,7 +113,7 @@ class DaskExperts(ExpertStore):
 
     def row_batches(self, column: int, max_bytes: int) -> Iterator[np.ndarray]:
         borders = self.offsets[self.firsts]
-        width = (self.n_features, self.n_outputs, 1)[column]
+        width = max(1, (self.n_features, self.n_outputs, 1, self.noise_columns)[column])
         step = max(1, max_bytes // (8 * width))
         for start in range(0, int(borders[-1]), step):
             stop = start + step
@@ -127,16 +131,16 @@ class DaskExperts(ExpertStore):
         starts = self.offsets[self.firsts]
         return [positions[(positions >= a) & (positions < b)] - a for a, b in pairwise(starts)]
 
-    def take(self, positions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def take(self, positions: np.ndarray) -> Observations:
         work = [
             self.engine.task(f"rows of shard {g}", LocalExperts.take, shard, own)
             for g, (shard, own) in enumerate(zip(self.shards, self._by_shard(positions), strict=True))
             if len(own)
         ]
         if not work:
-            return np.empty((0, self.n_features)), np.empty((0, self.n_outputs))
-        X, y = zip(*self.engine.compute(work), strict=True)
-        return np.concatenate(X), np.concatenate(y)
+            widths = (self.n_features, self.n_outputs, self.noise_columns)
+            return Observations(*(np.empty((0, width)) for width in widths))
+        return Observations(*map(np.concatenate, zip(*self.engine.compute(work), strict=True)))
 
     def without(self, positions: np.ndarray) -> DaskExperts:
         kept = np.ones(int(self.offsets[-1]), dtype=bool)
@@ -159,6 +163,7 @@ class DaskExperts(ExpertStore):
             shared=self.shared,
             communication=self._communication,
             sample=Sample(X[stays], labels[stays], np.cumsum(kept)[position[stays]] - 1),
+            noise_columns=self.noise_columns,
         )
 
     # --------------------------------------------------------------------------------- evaluation
@@ -318,7 +323,7 @@ def _factorise(shard: LocalExperts, experts: list[int]) -> None:
 
 
 def _rows_of(shard: LocalExperts, rows: slice, column: int) -> np.ndarray:
-    return (shard.X, shard.y, shard.numbers)[column][rows]
+    return (shard.X, shard.y, shard.numbers, shard.noise)[column][rows]
 
 
 def _pair(X: np.ndarray, index: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -7,16 +7,18 @@ from typing import Any
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
-from gpexperts.calibration import HELD_OUT
+from gpexperts.calibration import ABSENT
 from gpexperts.choices import Choice
+from gpexperts.experts.dask import DaskExperts
 from gpexperts.experts.local import LocalExperts
-from gpexperts.experts.store import ExpertStore
+from gpexperts.experts.store import ExpertStore, Observations
 from gpexperts.io.container import Streamed
 from gpexperts.io.values import Decoder, Encoder, is_int, require
 from gpexperts.kernels.base import Covariance
 from gpexperts.kernels.named import covariance_of
 from gpexperts.kernels.raw import RawInputs
 from gpexperts.model import FittedModel, Seeds
+from gpexperts.row_noise import plain, weights
 from gpexperts.scaling import Standardizer
 from gpexperts.settings import Settings
 from gpexperts.training.likelihood import TraceRow
@@ -37,7 +39,7 @@ def check_kernel(kernel: Kernel) -> None:
 def model_tree(out: Encoder, model: FittedModel) -> dict[str, Any]:
     """Return the tree of a fitted model."""
     experts, trace = model.experts, model.trace
-    X, y, numbers = (_rows(experts, column) for column in (0, 1, 2))
+    X, y, numbers, noise = (_rows(experts, column) for column in range(4))
     jitter = dict(experts.jitter)
     values = {
         "x_scale": [model.x_scale.shift, model.x_scale.scale],
@@ -47,8 +49,9 @@ def model_tree(out: Encoder, model: FittedModel) -> dict[str, Any]:
         "X": X,
         "y": y,
         "numbers": numbers,
+        "noise": noise if noise.shape[1] else None,
         "offsets": experts.offsets.astype(np.int64),
-        "shared": None if experts.shared is None else list(experts.shared),
+        "shared": _observations_tree(experts.shared),
         "jitter": [np.array(list(jitter), dtype=np.int64), np.array(list(jitter.values()), dtype=float)],
         "centroids": model.centroids,
         "labels": None if model.labels is None else model.labels.astype(np.int64),
@@ -56,16 +59,21 @@ def model_tree(out: Encoder, model: FittedModel) -> dict[str, Any]:
         "trace": [np.array(column) for column in zip(*trace, strict=True)],
         "seeds": list(model.seeds),
         "calibrate": model.calibrate,
-        "held_out": None if model.held_out is None else list(model.held_out),
+        "held_out": _observations_tree(model.held_out),
     }
     return {**out.named(values, "model"), "choices": choice_trees(out, model.choices)}
 
 
+def _observations_tree(rows: Observations | None) -> list[Any] | None:
+    return None if rows is None else [rows.X, rows.y, rows.noise if rows.noise.shape[1] else None]
+
+
 def _rows(experts: ExpertStore, column: int) -> np.ndarray | Streamed:
     if isinstance(experts, LocalExperts):
-        return (experts.X, experts.y, experts.numbers.astype(np.int64))[column]
+        return (experts.X, experts.y, experts.numbers.astype(np.int64), experts.noise)[column]
     n = int(experts.offsets[-1])
-    shape = ((n, experts.n_features), (n, experts.n_outputs), (n,))[column]
+    assert isinstance(experts, DaskExperts)
+    shape = ((n, experts.n_features), (n, experts.n_outputs), (n,), (n, experts.noise_columns))[column]
     dtype = np.dtype(np.int64 if column == 2 else np.float64)
     return Streamed(shape, lambda: experts.row_batches(column, _BATCH), dtype)
 
@@ -85,14 +93,16 @@ def restored_model(read: Decoder, tree: dict[str, Any], settings: Settings) -> F
         for name, width in (("x_scale", d), ("y_scale", p))
     )
     require(bool((x_scale.scale > 0).all() and (y_scale.scale > 0).all()), "a scale is not positive")
-    shared, held_out = (_pair(read, tree[name], d, p) for name in ("shared", "held_out"))
-    total = n + sum(len(pair[0]) for pair in (shared, held_out) if pair is not None)
+    noise = _noise(read, tree["noise"], n)
+    shared, held_out = (_observations(read, tree[name], d, p, noise) for name in ("shared", "held_out"))
+    total = n + sum(len(some.X) for some in (shared, held_out) if some is not None)
     experts = LocalExperts(
         X,
         y,
         offsets,
         _covariance(read, tree, x_scale, X),
         numbers=_numbers(read, tree["numbers"], n, total),
+        noise=noise,
         shared=shared,
         factor_budget=settings.factor_budget,
     )
@@ -103,8 +113,9 @@ def restored_model(read: Decoder, tree: dict[str, Any], settings: Settings) -> F
     experts.jitter = dict(zip(which.tolist(), jitter.tolist(), strict=True))
     labels, one_output, calibrate = tree["labels"], tree["one_output"], tree["calibrate"]
     if labels is not None:
-        labels = read.array(labels, (total,), np.int64)
-        require(bool(((labels >= HELD_OUT) & (labels < M)).all()), "a label is not that of an expert")
+        labels = read.array(labels, (None,), np.int64)
+        require(bool(((labels >= ABSENT) & (labels < M)).all()), "a label is not that of an expert")
+        require(int((labels > ABSENT).sum()) == total, "there are not as many labels as rows")
     require(one_output is False or (one_output is True and p == 1), "one_output is wrong")
     require((calibrate is None) == (held_out is None), "held-out rows and calibrate do not agree")
     seeds = Seeds(*tree["seeds"])
@@ -132,13 +143,24 @@ def _numbers(read: Decoder, tree: Any, n: int, total: int) -> np.ndarray:
     return numbers
 
 
-def _pair(read: Decoder, trees: Any, d: int, p: int) -> tuple[np.ndarray, np.ndarray] | None:
+def _observations(read: Decoder, trees: Any, d: int, p: int, like: np.ndarray) -> Observations | None:
     if trees is None:
         return None
-    inputs, targets = trees
+    inputs, targets, noise = trees
     X = read.array(inputs, (None, d))
     require(len(X) > 0, "there are no shared or held-out rows")
-    return X, read.array(targets, (len(X), p))
+    y, table = read.array(targets, (len(X), p)), _noise(read, noise, len(X))
+    require(table.shape[1] == like.shape[1], "some rows have weights and some have none")
+    return Observations(X, y, table)
+
+
+def _noise(read: Decoder, tree: Any, n: int) -> np.ndarray:
+    """Restore the table of noise of n rows; rows without weights have none."""
+    if tree is None:
+        return plain(n)
+    noise = read.array(tree, (n, 2))
+    require(bool((weights(noise) > 0).all() and (noise >= 0).all()), "a weight is not positive")
+    return noise
 
 
 def _covariance(read: Decoder, tree: dict[str, Any], x_scale: Standardizer, X: np.ndarray) -> Covariance:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from gpexperts.engines.dask import DaskEngine
+from gpexperts.row_noise import weights
 from gpexperts.rows.base import Route, Rows, RowSource, Units
 from gpexperts.rows.collections import checked_rows, paired_partitions
 from gpexperts.rows.neighbours import Nearest, RowIndex, merged
@@ -16,8 +17,8 @@ from gpexperts.scaling import ColumnSummary, Standardizer
 
 __all__ = ["DaskRows"]
 
-Block = tuple[np.ndarray, np.ndarray]
-"""Inputs (k, d) and targets (k, p) of a partition."""
+Block = tuple[np.ndarray, np.ndarray, np.ndarray]
+"""Inputs (k, d), targets (k, p) and the table of noise of a partition."""
 
 _FAN_IN = 16
 """Partitions whose nearest rows are merged in one task."""
@@ -56,8 +57,17 @@ class DaskRows(RowSource):
         self.n_features, self.n_outputs = (len(s.mean) for s in summaries[0])
 
     @classmethod
-    def of(cls, engine: DaskEngine, X: Any, y: Any) -> tuple[DaskRows, list[str] | None, bool]:
+    def of(
+        cls, engine: DaskEngine, X: Any, y: Any, weight: Any = None, given_std: Any = None
+    ) -> tuple[DaskRows, list[str] | None, bool]:
         """Read a collection.
+
+        Parameters
+        ----------
+        engine : DaskEngine
+        X, y : dask array or frame; y may be an array
+        weight, given_std : array-like, dask array or series of shape (n,), optional
+            Of each row; rows of weight 0 are left out.
 
         Returns
         -------
@@ -67,14 +77,18 @@ class DaskRows(RowSource):
         one_output : bool
             Whether y has one dimension.
         """
-        pairs, names, one_output = paired_partitions(X, y)
-        blocks = [engine.task(f"partition {b}", checked_rows, b, *pair) for b, pair in enumerate(pairs)]
+        given, names, one_output = paired_partitions(X, y, weight, given_std)
+        blocks = [engine.task(f"partition {b}", checked_rows, b, *columns) for b, columns in enumerate(given)]
         summaries = engine.compute(
             [engine.task(f"summary of partition {b}", _summary, block) for b, block in enumerate(blocks)]
         )
         rows = cls(engine, blocks, summaries)
         if rows.n == 0:
-            raise ValueError("Found array with 0 sample(s): every partition of X is empty; fit needs rows.")
+            raise ValueError(
+                "Found array with 0 sample(s): every partition of X is empty; fit needs rows."
+                if weight is None
+                else "Sample weights must contain a non-zero number: sample_weight is 0 for every row."
+            )
         return rows, names, one_output
 
     def kept(self) -> DaskRows:
@@ -123,9 +137,10 @@ class DaskRows(RowSource):
             if len(local)
         ]
         if not work:
-            return Rows(numbers, np.empty((0, self.n_features)), np.empty((0, self.n_outputs)))
-        X, y = zip(*self.engine.compute(work), strict=True)
-        return Rows(numbers, np.concatenate(X), np.concatenate(y))
+            return Rows(
+                numbers, np.empty((0, self.n_features)), np.empty((0, self.n_outputs)), np.empty((0, 0))
+            )
+        return Rows(numbers, *map(np.concatenate, zip(*self.engine.compute(work), strict=True)))
 
     def nearest(self, points: np.ndarray, metric: np.ndarray, m: int) -> np.ndarray:
         wanted = self.engine.task("points", _wanted, points, metric, m, self._units)
@@ -178,18 +193,21 @@ class DaskRows(RowSource):
 def _scaled(summary: ColumnSummary, units: Standardizer) -> ColumnSummary:
     """The summary of the same rows in other units."""
     mean, low, high = units.transform(np.stack([summary.mean, summary.low, summary.high]))
-    return ColumnSummary(summary.n, mean, summary.std / units.scale, low, high)
+    return ColumnSummary(summary.n, mean, summary.std / units.scale, low, high, summary.weight)
 
 
 # ------------------------------------------------------------------------------ what a worker computes
 
 
 def _summary(block: Block) -> tuple[ColumnSummary, ColumnSummary]:
-    return ColumnSummary.of(block[0]), ColumnSummary.of(block[1])
+    X, y, noise = block
+    w = weights(noise) if noise.shape[1] else None
+    return ColumnSummary.of(X, w), ColumnSummary.of(y, w)
 
 
 def _without(block: Block, positions: np.ndarray) -> Block:
-    return np.delete(block[0], positions, axis=0), np.delete(block[1], positions, axis=0)
+    X, y, noise = (np.delete(column, positions, axis=0) for column in block)
+    return X, y, noise
 
 
 def _in_units(block: Block, units: tuple[Units, ...]) -> Block:
@@ -199,7 +217,8 @@ def _in_units(block: Block, units: tuple[Units, ...]) -> Block:
 
 
 def _taken(block: Block, positions: np.ndarray, units: tuple[Units, ...]) -> Block:
-    return _in_units((block[0][positions], block[1][positions]), units)
+    X, y, noise = (column[positions] for column in block)
+    return _in_units((X, y, noise), units)
 
 
 Wanted = tuple[np.ndarray, np.ndarray, int, tuple[Units, ...]]
@@ -211,7 +230,7 @@ def _wanted(points: np.ndarray, metric: np.ndarray, m: int, units: tuple[Units, 
 
 def _nearest(block: Block, start: int, wanted: Wanted) -> Nearest:
     points, metric, m, units = wanted
-    X, _ = _in_units(block, units)
+    X, _, _ = _in_units(block, units)
     m = min(m, len(X))
     if m == 0:
         return Nearest(np.empty((len(points), 0)), np.empty((len(points), 0), dtype=np.int64))
@@ -220,8 +239,8 @@ def _nearest(block: Block, start: int, wanted: Wanted) -> Nearest:
 
 
 def _routed(block: Block, start: int, units: tuple[Units, ...], route: Route) -> tuple[Rows, np.ndarray]:
-    X, y = _in_units(block, units)
-    rows = Rows(start + np.arange(len(X)), X, y)
+    X, y, noise = _in_units(block, units)
+    rows = Rows(start + np.arange(len(X)), X, y, noise)
     return rows, route(rows.X, rows.number)
 
 

@@ -14,7 +14,7 @@ __all__ = ["choose_units"]
 
 
 def choose_units(
-    X: ColumnSummary, y: ColumnSummary, *, standardize: bool, kernel_is_object: bool
+    X: ColumnSummary, y: ColumnSummary, *, standardize: bool, kernel_is_object: bool, learns_noise: bool
 ) -> tuple[Units, np.ndarray]:
     """Choose the units of the experts.
 
@@ -26,6 +26,10 @@ def choose_units(
         Whether columns are scaled to zero mean and unit variance.
     kernel_is_object : bool
         Whether the kernel's variances are in units of y²: then y is centred only.
+    learns_noise : bool
+        Whether weights are divided by their mean, so that the learned noise is that of an average row. The
+        likelihood of weights that count copies grows without bound as the noise vanishes: equal rows have
+        no noise.
 
     Returns
     -------
@@ -53,4 +57,5 @@ def choose_units(
         y_scale = Standardizer(
             np.where(constant, y.low, y_scale.shift), np.where(constant, rounding, y_scale.scale)
         )
-    return Units(x_scale, y_scale), ~constant
+    weight = X.weight / X.n if learns_noise and X.weight is not None else 1.0
+    return Units(x_scale, y_scale, weight), ~constant
