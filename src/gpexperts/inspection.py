@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from gpexperts.kernels.named import hyperparameter_names
 from gpexperts.metrics import Width, gaussian_width, share_inside
+from gpexperts.model import FittedModel
 from gpexperts.prepare import experts_view
 from gpexperts.selection import GGMSelector
 from gpexperts.training.likelihood import TraceRow
@@ -104,7 +105,8 @@ def length_scales(model: Any) -> np.ndarray:
     """Return one length scale per input, in the units of the input, shape (d,)."""
     check_is_fitted(model)
     fitted = model.model_
-    return np.asarray(fitted.covariance.metric(np.ones(fitted.experts.n_features)) * fitted.x_scale.scale)
+    lengths = fitted.covariance.metric(np.ones(fitted.experts.n_features)) * fitted.x_scale.scale
+    return np.asarray(lengths[: model.n_features_in_])  # without those of a trend
 
 
 def noise_std(model: Any) -> float:
@@ -126,20 +128,39 @@ def n_training_rows(model: Any) -> int:
 def training_inputs(model: Any) -> np.ndarray:
     """Return the training inputs (n, d), sorted by expert; rows that all experts share come first."""
     X, _ = _training_rows(model)
-    return np.asarray(model.model_.x_scale.restore(X))
+    return np.asarray(model.model_.user_inputs(X))
 
 
 def training_targets(model: Any) -> np.ndarray:
-    """Return the training targets, (n,) or (n, p), in the order of `training_inputs`."""
-    _, y = _training_rows(model)
-    y = np.asarray(model.model_.y_scale.restore(y))
-    return y[:, 0] if model.model_.one_output else y
+    """Return the training targets, (n,) or (n, p), in the order of `training_inputs`.
+
+    If a trend is the mean and the rows are on a cluster, its values for queries are used, which have seen the
+    rows: these targets are then not exact.
+    """
+    check_is_fitted(model)
+    fitted = model.model_
+    y = _given_targets(fitted)
+    if y is None:
+        X, y = _training_rows(model)
+        y = np.asarray(fitted.y_scale.restore(y))
+        if fitted.trend is not None and fitted.trend.is_mean:
+            y = y + fitted.trend.predict(fitted.user_inputs(X))
+    return y[:, 0] if fitted.one_output else y
+
+
+def _given_targets(model: FittedModel) -> np.ndarray | None:
+    """The targets that the model keeps beside those of its experts, in the order of `training_inputs`."""
+    if model.targets is None or model.labels is None:
+        return None
+    numbers = np.concatenate(list(model.experts.row_batches(2, 1 << 62)))
+    shared = np.flatnonzero(model.labels[model.labels >= -1] == -1)
+    return model.targets[np.concatenate([shared, numbers])]
 
 
 def input_ranges(model: Any) -> np.ndarray:
     """Return the smallest and the largest training value of each input, (d, 2)."""
     X, _ = _training_rows(model)
-    return np.asarray(model.model_.x_scale.restore(np.stack([X.min(axis=0), X.max(axis=0)]))).T
+    return np.asarray(model.model_.user_inputs(np.stack([X.min(axis=0), X.max(axis=0)]))).T
 
 
 def _training_rows(model: Any) -> tuple[np.ndarray, np.ndarray]:

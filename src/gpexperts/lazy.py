@@ -53,10 +53,11 @@ def predict_lazily(
     for b, block in enumerate(queries.blocks):
         # Each task depends on the formula or on several others. Dask fuses chains of single dependencies
         # differently from one call of compute to the next: one name would stand for different work.
-        X_b = engine.task(f"queries {b}", _queries, b, block, formula)
+        queries_b = engine.task(f"queries {b}", _queries, b, block, formula)
+        X_b, offset = (engine.task(f"queries {b}", _item, queries_b, k, formula) for k in (0, 1))
         index = engine.task(f"selected experts of queries {b}", _selected, X_b, formula)
         gathered = experts.graph(X_b, index, everything, predictor.formula.request)
-        predicted = engine.task(f"predictions {b}", _predicted, gathered, formula, latent, topic)
+        predicted = engine.task(f"predictions {b}", _predicted, gathered, offset, formula, latent, topic)
         n = queries.lengths[b] if queries.lengths is not None else np.nan
         shape = (n,) if model.one_output else (n, model.n_outputs)
         for k in (0, 1):
@@ -98,13 +99,19 @@ def _same(opaque: _Opaque) -> Any:
     return opaque.value
 
 
-def _queries(number: int, X: Any, formula: Formula) -> np.ndarray:
+def _item(values: tuple[Any, ...], k: int, formula: Formula) -> Any:
+    return values[k]
+
+
+def _queries(number: int, X: Any, formula: Formula) -> tuple[np.ndarray, np.ndarray | float]:
+    """The queries of a partition in the units of the experts, and what the trend adds."""
     X, d = checked_inputs(number, X), len(formula.x_scale.shift)
+    d -= 0 if formula.trend is None else formula.trend.n_inputs
     if X.shape[1] != d:
         raise ValueError(
             f"X has {X.shape[1]} features, but DistributedGPRegressor is expecting {d} features as input."
         )
-    return formula.x_scale.transform(X)
+    return formula.inputs(X)
 
 
 def _selected(X: np.ndarray, formula: Formula) -> np.ndarray:
@@ -112,7 +119,7 @@ def _selected(X: np.ndarray, formula: Formula) -> np.ndarray:
 
 
 def _predicted(
-    gathered: Gathered, formula: Formula, latent: bool, topic: str
+    gathered: Gathered, offset: np.ndarray | float, formula: Formula, latent: bool, topic: str
 ) -> tuple[np.ndarray, np.ndarray]:
     """Mean and standard deviation (n, p), in the user's units."""
     prediction = formula.aggregator.combine(gathered.moments)
@@ -121,7 +128,7 @@ def _predicted(
 
         report = {"repaired": prediction.repaired, "jitter": list(gathered.jitter.items())}
         get_worker().log_event(topic, report)
-    return formula.restored(prediction.mean, formula.variance(prediction, latent))
+    return formula.restored(prediction.mean, formula.variance(prediction, latent), offset)
 
 
 def _value(

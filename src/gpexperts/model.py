@@ -9,9 +9,11 @@ import numpy as np
 
 from gpexperts.choices import Choice
 from gpexperts.experts.store import ExpertStore, Observations
+from gpexperts.formula import experts_inputs
 from gpexperts.kernels.base import Covariance
 from gpexperts.scaling import Standardizer
 from gpexperts.training.likelihood import TraceRow
+from gpexperts.trend import FittedTrend
 
 __all__ = ["FittedModel", "Seeds"]
 
@@ -51,11 +53,29 @@ class FittedModel:
     """The method that rows were held out for."""
     held_out: Observations | None = None
     """Rows that no expert has seen, in the units of the experts."""
+    trend: FittedTrend | None = None
+    """What is added to the experts' prediction, or to their inputs."""
+    targets: np.ndarray | None = None
+    """(n, p) targets of the rows that experts have seen, in their order, in the user's units; None where the
+    experts hold them, or where the rows are on a cluster."""
 
     @property
     def covariance(self) -> Covariance:
         """The trained covariance, shared by all experts."""
         return self.experts.covariance
+
+    def inputs(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray | float]:
+        """Return inputs (n, d) of the user in the units of the experts, and what the trend adds (n, p)."""
+        return experts_inputs(X, self.trend, self.x_scale)
+
+    def user_inputs(self, X: np.ndarray) -> np.ndarray:
+        """Return inputs (…, d') of experts in the user's units, without those of the trend."""
+        return self.x_scale.restore(X)[..., : self.n_inputs]
+
+    @property
+    def n_inputs(self) -> int:
+        """Number of the user's inputs."""
+        return self.experts.n_features - (0 if self.trend is None else self.trend.n_inputs)
 
     @property
     def row_numbers(self) -> np.ndarray | None:

@@ -1,6 +1,6 @@
 """The only fit: rows in, a fitted model out, one line per stage.
 
-    rows ─► hold out ─► scale ─► train ─► assign to experts ─► build the store ─► FittedModel
+    rows ─► hold out ─► trend ─► scale ─► train ─► assign to experts ─► build the store ─► FittedModel
 
 Rows of this process and rows on a cluster take the same way; they differ in where rows come from (the
 `RowSource`) and where experts are kept (the `ExpertStore`).
@@ -22,8 +22,10 @@ from gpexperts.kernels.raw import candidate_covariances
 from gpexperts.memory import check_memory
 from gpexperts.model import FittedModel, Seeds
 from gpexperts.partition.assign import Plan, assign, labels_per_row, plan_parts, warn_of_fewer
+from gpexperts.preprocess import prepare_rows
 from gpexperts.progress import reporters
-from gpexperts.rows.base import SAMPLE_ROWS, Rows, RowSource
+from gpexperts.rows.arrays import ArrayRows
+from gpexperts.rows.base import SAMPLE_ROWS, Rows, RowSource, Units
 from gpexperts.rows.dask import DaskRows
 from gpexperts.rows.units import choose_units
 from gpexperts.settings import Settings
@@ -31,6 +33,7 @@ from gpexperts.training.blocks import BlockSampler
 from gpexperts.training.likelihood import TraceRow, maximise_likelihood
 from gpexperts.training.schedule import largest_block, train_in_stages
 from gpexperts.training.warn import warn_of_training
+from gpexperts.trend import CrossFitted, FittedTrend
 from gpexperts.validation import is_auto
 
 __all__ = ["fit_model"]
@@ -44,17 +47,18 @@ class Streams(NamedTuple):
     communication: np.random.RandomState
     sample: np.random.RandomState
     calibration: np.random.RandomState
+    trend: np.random.RandomState
     seeds: Seeds
 
     @classmethod
     def of(cls, random_state: object) -> Streams:
         """Derive all streams from the user's `random_state`."""
-        seeds = check_random_state(random_state).randint(np.iinfo(np.int32).max, size=7)
-        partition, training, communication, sample, calibration = (
-            np.random.RandomState(seeds[k]) for k in (0, 1, 2, 5, 6)
+        seeds = check_random_state(random_state).randint(np.iinfo(np.int32).max, size=8)
+        partition, training, communication, sample, calibration, trend = (
+            np.random.RandomState(seeds[k]) for k in (0, 1, 2, 5, 6, 7)
         )
         later = Seeds(int(seeds[3]), int(seeds[4]))
-        return cls(partition, training, communication, sample, calibration, later)
+        return cls(partition, training, communication, sample, calibration, trend, later)
 
 
 class Trained(NamedTuple):
@@ -94,6 +98,9 @@ def fit_model(
     labels = _given_labels(settings, rows.n, kept, n_given)
     rows, kept_out, plan = _hold_out(rows, settings, labels, held_out)
     _check_memory(settings, rows.n, plan.largest)
+    given = rows
+    rows, fitted_trend, choices = _prepared(rows, settings, streams)
+    trend = None if fitted_trend is None else fitted_trend.trend
 
     units, varies = choose_units(
         *rows.summary(),
@@ -108,7 +115,6 @@ def fit_model(
     sampler = BlockSampler(rows, sample, outputs, streams.training)
     candidates = candidate_covariances(settings["kernel"], sampler.spread, sampler.y_spread, units.x)
 
-    choices: dict[str, Choice] = {}
     full, trained = settings["training"] == "full", None
     if not full or (len(candidates) > 1 and trainable):
         trained = _train_on_blocks(candidates, sampler, settings, trainable)
@@ -152,8 +158,30 @@ def fit_model(
         choices=choices,
         seeds=streams.seeds,
         calibrate=settings["calibrate"],
-        held_out=None if kept_out is None else Observations(*units.apply(*kept_out[1:])),
+        held_out=None if kept_out is None else _observations(kept_out, trend, units),
+        trend=trend,
+        targets=given.y if trend is not None and trend.is_mean and isinstance(given, ArrayRows) else None,
     )
+
+
+def _prepared(
+    rows: RowSource, settings: Settings, streams: Streams
+) -> tuple[RowSource, CrossFitted | None, dict[str, Choice]]:
+    """Fit the trend; rows of a cluster are kept there with it."""
+    prepared = prepare_rows(rows, settings, streams.trend)
+    rows = prepared.rows
+    if isinstance(rows, DaskRows) and prepared.trend is not None:
+        rows = rows.kept()
+    return rows, prepared.trend, dict(prepared.choices)
+
+
+def _observations(rows: Rows, trend: FittedTrend | None, units: Units) -> Observations:
+    """Held-out rows with the inputs and targets of experts, in their units."""
+    _, X, y, noise = rows
+    if trend is not None:
+        values = trend.predict(X)
+        X, y = trend.inputs(X, values), trend.residuals(y, values)
+    return Observations(*units.apply(X, y, noise))
 
 
 def _given_labels(

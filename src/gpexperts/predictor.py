@@ -99,6 +99,7 @@ class Predictor:
             tuning.prune,
             model.covariance.noise_variance,
             scale,
+            model.trend,
         )
 
     @classmethod
@@ -223,20 +224,20 @@ class Predictor:
         latent : bool
             Whether std is that of the noise-free function.
         """
-        X = self.model.x_scale.transform(X)
+        X, offset = self.formula.inputs(X)
         n, p = len(X), self.model.n_outputs
         index = self.formula.select(X)
         single = index.shape[1] == 1 and self.formula.n_neighbors == 0
         if single and not return_std and self.formula.aggregator.keeps_single_mean:
             mean = expert_means(self.model, self.settings, X, index)[:, 0]
             self.report_jitter()
-            return self.model.y_scale.restore(mean), np.empty((0, p))
+            return self.model.y_scale.restore(mean) + offset, np.empty((0, p))
         mean, var = np.empty((n, p)), np.empty((n, p))
         for rows, _, prediction in self.batches(X, index):
             mean[rows] = prediction.mean
             var[rows] = self.formula.variance(prediction, latent)
         self.report_jitter()
-        return self.formula.restored(mean, var)
+        return self.formula.restored(mean, var, offset)
 
     def interval_width(self, level: float) -> Any:
         """Half the width of an interval, a number or (p,), in units of the std of `predict`.
@@ -268,7 +269,7 @@ class Predictor:
 
     def select(self, X: np.ndarray) -> np.ndarray:
         """Return the selected experts (n, K) of queries in the user's units; pruned ones are −1."""
-        X = self.model.x_scale.transform(X)
+        X, _ = self.formula.inputs(X)
         index = self.formula.select(X)
         if self.formula.prune > 0:
             for rows, moments, _ in self.batches(X, index.copy()):
@@ -277,7 +278,6 @@ class Predictor:
 
     def explain(self, X: np.ndarray) -> Explanation:
         """Return the selected experts of each query, their predictions and weights."""
-        X = self.model.x_scale.transform(X)
         explanation = explained(self.model, self.formula, X, self.batches, self._engine)
         self.report_jitter()
         return explanation

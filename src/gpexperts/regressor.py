@@ -107,6 +107,8 @@ class DistributedGPRegressor(FittedAttributes, CallbackSupport, RegressorMixin, 
         random_state: Any = None,
         verbose: int = 0,
         calibrate: str | None = None,
+        trend: Any = None,
+        trend_role: str = "auto",
     ) -> None:
         self.n_experts = n_experts
         self.expert_size = expert_size
@@ -126,6 +128,8 @@ class DistributedGPRegressor(FittedAttributes, CallbackSupport, RegressorMixin, 
         self.random_state = random_state
         self.verbose = verbose
         self.calibrate = calibrate
+        self.trend = trend
+        self.trend_role = trend_role
 
     def __setattr__(self, name: str, value: Any) -> None:
         with self._changing_settings() if name in PARAMETERS else nullcontext():

@@ -20,6 +20,8 @@ from gpexperts.memory import bytes_of
 from gpexperts.partition import PARTITIONERS, Partitioner
 from gpexperts.partition.assign import labels_are_given
 from gpexperts.selection import SELECTORS, ClassifierSelector, NearestRowsSelector, Selector
+from gpexperts.trend import ROLES
+from gpexperts.trend.regressors import NAMES
 from gpexperts.validation import (
     check_bool,
     check_count,
@@ -69,6 +71,7 @@ class Settings:
         check_word(values["optimizer"], "optimizer", ("lbfgs", None))
         check_word(values["training"], "training", ("auto", "full"))
         check_word(values["calibrate"], "calibrate", METHODS)
+        _check_trend(values)
         check_count(values["n_restarts"], "n_restarts")
         verbose = values["verbose"]
         check_count(int(verbose) if isinstance(verbose, bool) else verbose, "verbose")
@@ -171,6 +174,26 @@ def _check_neighbors(values: Mapping[str, Any]) -> None:
             f"n_neighbors={m} with aggregation={values['aggregation']!r}: the own expert shares rows with "
             "the other experts, which this rule takes as independent. Use n_selected=0 (the own expert "
             "alone), n_neighbors=0, or aggregation='npae'."
+        )
+
+
+def _check_trend(values: Mapping[str, Any]) -> None:
+    """Check the trend and its role."""
+    trend, role = values["trend"], values["trend_role"]
+    check_word(role, "trend_role", ("auto", *ROLES))
+    if isinstance(trend, str):
+        check_word(trend, "trend", (None, *NAMES, "auto"))
+    elif trend is not None and not (
+        hasattr(trend, "fit") and hasattr(trend, "predict") and not isinstance(trend, type)
+    ):
+        raise TypeError(
+            f"trend must be None, {', '.join(map(repr, NAMES))}, 'auto' or a regressor with fit and predict, "
+            f"got {trend!r}."
+        )
+    if trend is not None and role in ("input", "both") and isinstance(values["kernel"], Kernel):
+        raise ValueError(
+            f"trend_role={role!r} adds an input, but the kernel object has the length scales of X. Name a "
+            "kernel, or use trend_role='mean'."
         )
 
 

@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
-from gpexperts.calibration import ABSENT
+from gpexperts.calibration import ABSENT, HELD_OUT
 from gpexperts.choices import Choice
 from gpexperts.experts.dask import DaskExperts
 from gpexperts.experts.local import LocalExperts
 from gpexperts.experts.store import ExpertStore, Observations
 from gpexperts.io.container import Streamed
+from gpexperts.io.trends import restored_trend, trend_tree
 from gpexperts.io.values import Decoder, Encoder, is_int, require
 from gpexperts.kernels.base import Covariance
 from gpexperts.kernels.named import covariance_of
@@ -22,6 +23,7 @@ from gpexperts.row_noise import plain, weights
 from gpexperts.scaling import Standardizer
 from gpexperts.settings import Settings
 from gpexperts.training.likelihood import TraceRow
+from gpexperts.trend import FittedTrend
 
 __all__ = ["check_kernel", "choice_trees", "model_tree", "restored_choices", "restored_model"]
 
@@ -60,8 +62,13 @@ def model_tree(out: Encoder, model: FittedModel) -> dict[str, Any]:
         "seeds": list(model.seeds),
         "calibrate": model.calibrate,
         "held_out": _observations_tree(model.held_out),
+        "targets": model.targets,
     }
-    return {**out.named(values, "model"), "choices": choice_trees(out, model.choices)}
+    return {
+        **out.named(values, "model"),
+        "choices": choice_trees(out, model.choices),
+        "trend": trend_tree(out, model.trend),
+    }
 
 
 def _observations_tree(rows: Observations | None) -> list[Any] | None:
@@ -95,13 +102,14 @@ def restored_model(read: Decoder, tree: dict[str, Any], settings: Settings) -> F
     require(bool((x_scale.scale > 0).all() and (y_scale.scale > 0).all()), "a scale is not positive")
     noise = _noise(read, tree["noise"], n)
     shared, held_out = (_observations(read, tree[name], d, p, noise) for name in ("shared", "held_out"))
-    total = n + sum(len(some.X) for some in (shared, held_out) if some is not None)
+    seen = n + (0 if shared is None else len(shared.X))
+    total = seen + (0 if held_out is None else len(held_out.X))
     experts = LocalExperts(
         X,
         y,
         offsets,
         _covariance(read, tree, x_scale, X),
-        numbers=_numbers(read, tree["numbers"], n, total),
+        numbers=_numbers(read, tree["numbers"], n, seen),
         noise=noise,
         shared=shared,
         factor_budget=settings.factor_budget,
@@ -115,7 +123,8 @@ def restored_model(read: Decoder, tree: dict[str, Any], settings: Settings) -> F
     if labels is not None:
         labels = read.array(labels, (None,), np.int64)
         require(bool(((labels >= ABSENT) & (labels < M)).all()), "a label is not that of an expert")
-        require(int((labels > ABSENT).sum()) == total, "there are not as many labels as rows")
+        counts = int((labels > ABSENT).sum()), int((labels > HELD_OUT).sum())
+        require(counts == (total, seen), "there are not as many labels as rows")
     require(one_output is False or (one_output is True and p == 1), "one_output is wrong")
     require((calibrate is None) == (held_out is None), "held-out rows and calibrate do not agree")
     seeds = Seeds(*tree["seeds"])
@@ -132,7 +141,18 @@ def restored_model(read: Decoder, tree: dict[str, Any], settings: Settings) -> F
         seeds=seeds,
         calibrate=calibrate,
         held_out=held_out,
+        trend=_trend(read, tree["trend"], d, p),
+        targets=None if tree["targets"] is None else read.array(tree["targets"], (seen, p)),
     )
+
+
+def _trend(read: Decoder, tree: Any, d: int, p: int) -> FittedTrend | None:
+    """Restore the trend, where experts have d inputs."""
+    if tree is None:
+        return None
+    own = d - (p if tree["role"] in ("input", "both") else 0)
+    require(own > 0, "there are no inputs beside the trend")
+    return restored_trend(read, tree, own, p)
 
 
 def _numbers(read: Decoder, tree: Any, n: int, total: int) -> np.ndarray:

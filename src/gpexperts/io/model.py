@@ -123,7 +123,7 @@ def _estimator(cls: Any, header: dict[str, Any], read: Decoder) -> Any:
     model = restored_model(read, header["model"], settings)
     check_served(model, settings)
     learned = _learned(read, header["learned"], model, settings)
-    names, table, d = header["feature_names"], header["table"], model.experts.n_features
+    names, table, d = header["feature_names"], header["table"], model.n_inputs
     state = {**vars(estimator), "n_features_in_": d, "model_": model, "_predictor": learned}
     if names is not None:
         require(_are_strings(names) and len(names) == d, f"there are not {d} names of inputs")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gpexperts.row_noise import plain, weights
-from gpexperts.rows.base import Route, Rows, RowSource, Units
+from gpexperts.rows.base import Mapping, Route, Rows, RowSource, Units
 from gpexperts.rows.neighbours import RowIndex
 from gpexperts.scaling import ColumnSummary
 
@@ -38,6 +38,9 @@ class ArrayRows(RowSource):
 
     def in_units(self, units: Units) -> ArrayRows:
         return ArrayRows(*units.apply(self.X, self.y, self.noise))
+
+    def mapped(self, function: Mapping) -> ArrayRows:
+        return ArrayRows(*function(Rows(np.arange(self.n), self.X, self.y, self.noise)), self.noise)
 
     def without(self, numbers: np.ndarray) -> ArrayRows:
         kept = np.ones(self.n, dtype=bool)

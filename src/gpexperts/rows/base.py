@@ -11,7 +11,7 @@ import numpy as np
 from gpexperts.row_noise import scaled
 from gpexperts.scaling import ColumnSummary, Standardizer
 
-__all__ = ["SAMPLE_ROWS", "Route", "RowSource", "Rows", "Units"]
+__all__ = ["SAMPLE_ROWS", "Mapping", "Route", "RowSource", "Rows", "Units"]
 
 SAMPLE_ROWS = 100_000
 """Rows that are sampled to choose training blocks and shards. A source with no more rows is read whole."""
@@ -38,6 +38,10 @@ class Rows(NamedTuple):
     def take(self, positions: Any) -> Rows:
         """Return the rows at some positions."""
         return Rows(*(column[positions] for column in self))
+
+
+Mapping = Callable[[Rows], tuple[np.ndarray, np.ndarray]]
+"""Rows ↦ their new inputs (k, d') and targets (k, p). Must be picklable."""
 
 
 class Units(NamedTuple):
@@ -69,6 +73,10 @@ class RowSource(ABC):
     @abstractmethod
     def in_units(self, units: Units) -> RowSource:
         """Return the same rows in other units, relative to those of this source."""
+
+    @abstractmethod
+    def mapped(self, function: Mapping) -> RowSource:
+        """Return the same rows with other inputs and targets."""
 
     @abstractmethod
     def without(self, numbers: np.ndarray) -> RowSource:

@@ -10,7 +10,7 @@ import numpy as np
 
 from gpexperts.engines.dask import DaskEngine
 from gpexperts.row_noise import weights
-from gpexperts.rows.base import Route, Rows, RowSource, Units
+from gpexperts.rows.base import Mapping, Route, Rows, RowSource, Units
 from gpexperts.rows.collections import checked_rows, paired_partitions
 from gpexperts.rows.neighbours import Nearest, RowIndex, merged
 from gpexperts.scaling import ColumnSummary, Standardizer
@@ -111,15 +111,24 @@ class DaskRows(RowSource):
     def in_units(self, units: Units) -> DaskRows:
         return DaskRows(self.engine, self._blocks, self._summaries, (*self._units, units))
 
+    def mapped(self, function: Mapping) -> DaskRows:
+        blocks = [
+            self.engine.task(f"prepared partition {b}", _mapped, block, int(start), self._units, function)
+            for b, (block, start) in enumerate(zip(self._blocks, self._starts[:-1], strict=True))
+        ]
+        return DaskRows(self.engine, blocks, self._summaries_of(blocks))
+
+    def _summaries_of(self, blocks: list[Any]) -> list[tuple[ColumnSummary, ColumnSummary]]:
+        return self.engine.compute(
+            [self.engine.task(f"summary of partition {b}", _summary, block) for b, block in enumerate(blocks)]
+        )
+
     def without(self, numbers: np.ndarray) -> DaskRows:
         blocks = [
             self.engine.task(f"partition {b} without rows", _without, block, local) if len(local) else block
             for b, (block, local) in enumerate(zip(self._blocks, self._local(numbers), strict=True))
         ]
-        summaries = self.engine.compute(
-            [self.engine.task(f"summary of partition {b}", _summary, block) for b, block in enumerate(blocks)]
-        )
-        return DaskRows(self.engine, blocks, summaries, self._units)
+        return DaskRows(self.engine, blocks, self._summaries_of(blocks), self._units)
 
     def _local(self, numbers: np.ndarray) -> list[np.ndarray]:
         """Ascending numbers ↦ positions in each partition."""
@@ -203,6 +212,12 @@ def _summary(block: Block) -> tuple[ColumnSummary, ColumnSummary]:
     X, y, noise = block
     w = weights(noise) if noise.shape[1] else None
     return ColumnSummary.of(X, w), ColumnSummary.of(y, w)
+
+
+def _mapped(block: Block, start: int, units: tuple[Units, ...], function: Mapping) -> Block:
+    X, y, noise = _in_units(block, units)
+    X, y = function(Rows(start + np.arange(len(X)), X, y, noise))
+    return X, y, noise
 
 
 def _without(block: Block, positions: np.ndarray) -> Block:

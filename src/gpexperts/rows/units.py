@@ -14,7 +14,13 @@ __all__ = ["choose_units"]
 
 
 def choose_units(
-    X: ColumnSummary, y: ColumnSummary, *, standardize: bool, kernel_is_object: bool, learns_noise: bool
+    X: ColumnSummary,
+    y: ColumnSummary,
+    *,
+    standardize: bool,
+    kernel_is_object: bool,
+    learns_noise: bool,
+    warns: bool = True,
 ) -> tuple[Units, np.ndarray]:
     """Choose the units of the experts.
 
@@ -44,7 +50,7 @@ def choose_units(
     elif kernel_is_object:
         y_scale = Standardizer(y_scale.shift, np.ones(len(y.mean)))  # variances in units of y²
     constant = y.constant
-    if constant.any():
+    if constant.any() and warns:
         which = "" if len(constant) == 1 else f" (output {', '.join(map(str, np.flatnonzero(constant)))})"
         warnings.warn(
             f"All training targets are equal{which}; the model predicts that value everywhere, "
