@@ -11,6 +11,7 @@ from gpexperts.experts.moments import Prediction, Request
 from gpexperts.scaling import Standardizer
 from gpexperts.selection import Selector
 from gpexperts.selection.base import checked_index
+from gpexperts.target import TargetTransform
 from gpexperts.trend import FittedTrend
 
 __all__ = ["Formula", "experts_inputs"]
@@ -33,6 +34,7 @@ class Formula:
     variance_scale: np.ndarray
     """(p,) factor of an observation's variance."""
     trend: FittedTrend | None = None
+    target: TargetTransform | None = None
 
     def inputs(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray | float]:
         """Return inputs (n, d) of the user in the units of the experts, and what the trend adds (n, p)."""
@@ -70,7 +72,22 @@ class Formula:
         self, mean: np.ndarray, var: np.ndarray, offset: np.ndarray | float
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return mean and standard deviation (n, p) in the user's units; `offset` is what the trend adds."""
+        transformed = self.transformed(mean, var, offset)
+        return transformed if self.target is None else self.target.moments(*transformed)
+
+    def transformed(
+        self, mean: np.ndarray, var: np.ndarray, offset: np.ndarray | float
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return mean and standard deviation (n, p) of the transformed targets, in their units."""
         return self.y_scale.restore(mean) + offset, np.sqrt(var) * self.y_scale.scale
+
+    def interval(
+        self, mean: np.ndarray, var: np.ndarray, offset: np.ndarray | float, width: np.ndarray | float
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return lower and upper ends (n, p) of intervals in the user's units; `width` is in units of std."""
+        centre, std = self.transformed(mean, var, offset)
+        ends = centre - width * std, centre + width * std
+        return ends if self.target is None else (self.target.inverse(ends[0]), self.target.inverse(ends[1]))
 
 
 def experts_inputs(

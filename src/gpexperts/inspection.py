@@ -34,6 +34,7 @@ __all__ = [
     "names_were_checked",
     "noise_std",
     "principal_axes",
+    "scored",
     "selection_counts",
     "single_output",
     "stages",
@@ -110,7 +111,7 @@ def length_scales(model: Any) -> np.ndarray:
 
 
 def noise_std(model: Any) -> float:
-    """Return the standard deviation of the noise of the first target, in its units."""
+    """Return the standard deviation of the noise of the first target, in its units; transformed if it is."""
     check_is_fitted(model)
     return float(np.sqrt(model.model_.covariance.noise_variance) * model.model_.y_scale.scale[0])
 
@@ -145,6 +146,8 @@ def training_targets(model: Any) -> np.ndarray:
         y = np.asarray(fitted.y_scale.restore(y))
         if fitted.trend is not None and fitted.trend.is_mean:
             y = y + fitted.trend.predict(fitted.user_inputs(X))
+        if fitted.target is not None:
+            y = fitted.target.inverse(y)
     return y[:, 0] if fitted.one_output else y
 
 
@@ -232,7 +235,7 @@ def expert_graph(model: Any) -> ExpertGraph:
 
 
 def calibration_curve(
-    y: ArrayLike, mean: ArrayLike, std: ArrayLike, width: Width = gaussian_width
+    y: ArrayLike, mean: ArrayLike, std: ArrayLike, width: Width = gaussian_width, z: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the empirical coverage of central intervals at the levels 0.01 to 0.99.
 
@@ -241,6 +244,8 @@ def calibration_curve(
     y, mean, std : array-like of shape (n,)
     width : callable
         Level ↦ half width of the interval, in units of std; such as an estimator's `interval_width`.
+    z : ndarray of shape (n,), optional
+        Standardised residuals, where they are not (y − mean) / std.
 
     Returns
     -------
@@ -248,9 +253,22 @@ def calibration_curve(
         Without the levels for which too few rows were held out (conformal intervals).
     """
     levels = (np.arange(1, 100) / 100).tolist()
-    shares = {level: share_inside(y, mean, std, level, width) for level in levels}
+    shares = {level: share_inside(y, mean, std, level, width, z) for level in levels}
     known = {level: share for level, share in shares.items() if share is not None}
     return np.array(list(known)), np.array(list(known.values()))
+
+
+def scored(model: Any, X: np.ndarray, y: np.ndarray) -> dict[str, np.ndarray]:
+    """Return what `metrics.score` needs beside mean and std, for inputs (n, d) and targets (n,).
+
+    Nothing where the target is not transformed. Otherwise `z`, standardised residuals of the transformed
+    target, and `log_density`, of the target itself.
+    """
+    check_is_fitted(model)
+    if model.model_.target is None:
+        return {}
+    z, log_density = model.predictor_.scored(np.asarray(X, dtype=float), np.asarray(y, dtype=float)[:, None])
+    return {"z": z[:, 0], "log_density": log_density[:, 0]}
 
 
 @contextmanager

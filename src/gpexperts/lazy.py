@@ -21,7 +21,13 @@ __all__ = ["predict_lazily"]
 
 
 def predict_lazily(
-    predictor: Predictor, X: Any, names: list[str] | None, *, return_std: bool, latent: bool
+    predictor: Predictor,
+    X: Any,
+    names: list[str] | None,
+    *,
+    return_std: bool,
+    latent: bool,
+    width: Any = None,
 ) -> Any:
     """Return dask arrays of means, and of standard deviations if requested; nothing is computed yet.
 
@@ -34,6 +40,8 @@ def predict_lazily(
         Columns that the model was fitted with.
     return_std, latent : bool
         As in `predict`.
+    width : float or ndarray of shape (p,), optional
+        Returns the ends of intervals of this half width instead, in standard deviations.
     """
     import dask.array as da
 
@@ -57,7 +65,9 @@ def predict_lazily(
         X_b, offset = (engine.task(f"queries {b}", _item, queries_b, k, formula) for k in (0, 1))
         index = engine.task(f"selected experts of queries {b}", _selected, X_b, formula)
         gathered = experts.graph(X_b, index, everything, predictor.formula.request)
-        predicted = engine.task(f"predictions {b}", _predicted, gathered, offset, formula, latent, topic)
+        predicted = engine.task(
+            f"predictions {b}", _predicted, gathered, offset, formula, latent, width, topic
+        )
         n = queries.lengths[b] if queries.lengths is not None else np.nan
         shape = (n,) if model.one_output else (n, model.n_outputs)
         for k in (0, 1):
@@ -119,16 +129,24 @@ def _selected(X: np.ndarray, formula: Formula) -> np.ndarray:
 
 
 def _predicted(
-    gathered: Gathered, offset: np.ndarray | float, formula: Formula, latent: bool, topic: str
+    gathered: Gathered,
+    offset: np.ndarray | float,
+    formula: Formula,
+    latent: bool,
+    width: Any,
+    topic: str,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and standard deviation (n, p), in the user's units."""
+    """Mean and standard deviation (n, p), or the ends of intervals, in the user's units."""
     prediction = formula.aggregator.combine(gathered.moments)
     if prediction.repaired or gathered.jitter:
         from distributed import get_worker
 
         report = {"repaired": prediction.repaired, "jitter": list(gathered.jitter.items())}
         get_worker().log_event(topic, report)
-    return formula.restored(prediction.mean, formula.variance(prediction, latent), offset)
+    var = formula.variance(prediction, latent)
+    if width is not None:
+        return formula.interval(prediction.mean, var, offset, width)
+    return formula.restored(prediction.mean, var, offset)
 
 
 def _value(

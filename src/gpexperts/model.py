@@ -12,6 +12,7 @@ from gpexperts.experts.store import ExpertStore, Observations
 from gpexperts.formula import experts_inputs
 from gpexperts.kernels.base import Covariance
 from gpexperts.scaling import Standardizer
+from gpexperts.target import TargetTransform
 from gpexperts.training.likelihood import TraceRow
 from gpexperts.trend import FittedTrend
 
@@ -34,7 +35,7 @@ class FittedModel:
     x_scale: Standardizer
     """The user's inputs ↔ the units of the experts."""
     y_scale: Standardizer
-    """The user's targets ↔ the units of the experts."""
+    """The user's targets, transformed and less the trend ↔ the units of the experts."""
     experts: ExpertStore
     """Rows, hyperparameters and factors."""
     centroids: np.ndarray
@@ -55,6 +56,8 @@ class FittedModel:
     """Rows that no expert has seen, in the units of the experts."""
     trend: FittedTrend | None = None
     """What is added to the experts' prediction, or to their inputs."""
+    target: TargetTransform | None = None
+    """What the targets were transformed by; None for nothing."""
     targets: np.ndarray | None = None
     """(n, p) targets of the rows that experts have seen, in their order, in the user's units; None where the
     experts hold them, or where the rows are on a cluster."""

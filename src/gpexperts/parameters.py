@@ -123,6 +123,14 @@ PARAMETERS: dict[str, Parameter] = {
         "|y − mean|/std: at least `level` of new rows lie inside, whatever the model.",
         str,
     ),
+    "target_transform": Parameter(
+        None,
+        '{None, "log", "yeo-johnson", "auto"} or transformer',
+        "A function of the target that the model is fitted to, for skewed or positive targets. Predictions "
+        "are in the units of the target: mean and std of its distribution, and transformed quantiles. "
+        '"auto" keeps what the density of rows given their neighbours prefers, nothing included.',
+        str,
+    ),
     "trend": Parameter(
         None,
         '{None, "linear", "boosting", "auto"} or regressor',

@@ -29,11 +29,12 @@ from gpexperts.rows.base import SAMPLE_ROWS, Rows, RowSource, Units
 from gpexperts.rows.dask import DaskRows
 from gpexperts.rows.units import choose_units
 from gpexperts.settings import Settings
+from gpexperts.target import TargetTransform
 from gpexperts.training.blocks import BlockSampler
 from gpexperts.training.likelihood import TraceRow, maximise_likelihood
 from gpexperts.training.schedule import largest_block, train_in_stages
 from gpexperts.training.warn import warn_of_training
-from gpexperts.trend import CrossFitted, FittedTrend
+from gpexperts.trend import FittedTrend
 from gpexperts.validation import is_auto
 
 __all__ = ["fit_model"]
@@ -99,8 +100,11 @@ def fit_model(
     rows, kept_out, plan = _hold_out(rows, settings, labels, held_out)
     _check_memory(settings, rows.n, plan.largest)
     given = rows
-    rows, fitted_trend, choices = _prepared(rows, settings, streams)
-    trend = None if fitted_trend is None else fitted_trend.trend
+    prepared = prepare_rows(rows, settings, streams.trend)
+    rows, choices = prepared.rows, dict(prepared.choices)
+    if isinstance(rows, DaskRows) and rows is not given:
+        rows = rows.kept()
+    trend = None if prepared.trend is None else prepared.trend.trend
 
     units, varies = choose_units(
         *rows.summary(),
@@ -158,26 +162,18 @@ def fit_model(
         choices=choices,
         seeds=streams.seeds,
         calibrate=settings["calibrate"],
-        held_out=None if kept_out is None else _observations(kept_out, trend, units),
+        held_out=None if kept_out is None else _observations(kept_out, prepared.target, trend, units),
+        target=prepared.target,
         trend=trend,
         targets=given.y if trend is not None and trend.is_mean and isinstance(given, ArrayRows) else None,
     )
 
 
-def _prepared(
-    rows: RowSource, settings: Settings, streams: Streams
-) -> tuple[RowSource, CrossFitted | None, dict[str, Choice]]:
-    """Fit the trend; rows of a cluster are kept there with it."""
-    prepared = prepare_rows(rows, settings, streams.trend)
-    rows = prepared.rows
-    if isinstance(rows, DaskRows) and prepared.trend is not None:
-        rows = rows.kept()
-    return rows, prepared.trend, dict(prepared.choices)
-
-
-def _observations(rows: Rows, trend: FittedTrend | None, units: Units) -> Observations:
+def _observations(
+    rows: Rows, target: TargetTransform | None, trend: FittedTrend | None, units: Units
+) -> Observations:
     """Held-out rows with the inputs and targets of experts, in their units."""
-    _, X, y, noise = rows
+    X, y, noise = rows[1:] if target is None else target(rows)
     if trend is not None:
         values = trend.predict(X)
         X, y = trend.inputs(X, values), trend.residuals(y, values)

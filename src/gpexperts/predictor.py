@@ -100,6 +100,7 @@ class Predictor:
             model.covariance.noise_variance,
             scale,
             model.trend,
+            model.target,
         )
 
     @classmethod
@@ -213,6 +214,36 @@ class Predictor:
         if news:
             warn_of_jitter(f"{len(jitters)} experts (up to {max(jitters):g} of their mean variance)")
 
+    def _moments(self, X: np.ndarray, latent: bool) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and variance (n, p) in the units of the experts, for queries in the same units."""
+        mean, var = np.empty((len(X), self.model.n_outputs)), np.empty((len(X), self.model.n_outputs))
+        for rows, _, prediction in self.batches(X, self.formula.select(X)):
+            mean[rows] = prediction.mean
+            var[rows] = self.formula.variance(prediction, latent)
+        self.report_jitter()
+        return mean, var
+
+    def interval(self, X: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:
+        """Return lower and upper ends (n, p) of intervals for queries (n, d), in the user's units."""
+        width = self.interval_width(level)
+        X, offset = self.formula.inputs(X)
+        return self.formula.interval(*self._moments(X, latent=False), offset, width)
+
+    def scored(self, X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return standardised residuals and log densities (n, p) of targets y (n, p), in the user's units.
+
+        A residual is that of the transformed target; the density is that of the target itself.
+        """
+        X, offset = self.formula.inputs(X)
+        mean, std = self.formula.transformed(*self._moments(X, latent=False), offset)
+        target = self.model.target
+        if target is None:
+            z = (y - mean) / std
+            return z, -0.5 * z**2 - np.log(std) - 0.5 * np.log(2.0 * np.pi)
+        density = target.log_density(y, mean, std)
+        known = np.isfinite(density)
+        return np.where(known, (target.forward(np.where(known, y, 1.0)) - mean) / std, np.inf), density
+
     def predict(self, X: np.ndarray, *, return_std: bool, latent: bool) -> tuple[np.ndarray, np.ndarray]:
         """Return mean and std, (n, p), in the user's units; std is empty unless requested.
 
@@ -225,19 +256,12 @@ class Predictor:
             Whether std is that of the noise-free function.
         """
         X, offset = self.formula.inputs(X)
-        n, p = len(X), self.model.n_outputs
-        index = self.formula.select(X)
-        single = index.shape[1] == 1 and self.formula.n_neighbors == 0
+        single = self.formula.n_selected == 1 and self.formula.n_neighbors == 0 and self.model.target is None
         if single and not return_std and self.formula.aggregator.keeps_single_mean:
-            mean = expert_means(self.model, self.settings, X, index)[:, 0]
+            mean = expert_means(self.model, self.settings, X, self.formula.select(X))[:, 0]
             self.report_jitter()
-            return self.model.y_scale.restore(mean) + offset, np.empty((0, p))
-        mean, var = np.empty((n, p)), np.empty((n, p))
-        for rows, _, prediction in self.batches(X, index):
-            mean[rows] = prediction.mean
-            var[rows] = self.formula.variance(prediction, latent)
-        self.report_jitter()
-        return self.formula.restored(mean, var, offset)
+            return self.model.y_scale.restore(mean) + offset, np.empty((0, self.model.n_outputs))
+        return self.formula.restored(*self._moments(X, latent), offset)
 
     def interval_width(self, level: float) -> Any:
         """Half the width of an interval, a number or (p,), in units of the std of `predict`.

@@ -1,6 +1,6 @@
-"""What happens to rows before everything else: a trend is fitted, and becomes a mean or an input.
+"""What happens to rows before everything else: targets are transformed, and a trend is fitted.
 
-    rows ─► trend: values by cross-fitting ─► inputs (X, trend), targets y − trend
+    rows ─► z = T(y) ─► trend: values by cross-fitting ─► inputs (X, trend), targets z − trend
 
 What "auto" leaves open is chosen by the log density of rows given their neighbours (`training.compare`),
 before the model is trained: the model itself is trained once.
@@ -8,7 +8,7 @@ before the model is trained: the model itself is trained once.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -16,8 +16,10 @@ import numpy as np
 from gpexperts.choices import Choice
 from gpexperts.exceptions import TrendError
 from gpexperts.progress import reporters
-from gpexperts.rows.base import RowSource
+from gpexperts.rows.base import SAMPLE_ROWS, RowSource
 from gpexperts.settings import Settings
+from gpexperts.target import NAMES as TRANSFORMS
+from gpexperts.target import TargetTransform, fitted_transform
 from gpexperts.training.compare import Scored, quick_score
 from gpexperts.trend import ROLES, CrossFitted, cross_fit
 from gpexperts.validation import is_auto
@@ -35,12 +37,13 @@ class Prepared:
     """Rows whose inputs and targets are those of the experts."""
 
     rows: RowSource
+    target: TargetTransform | None = None
     trend: CrossFitted | None = None
     choices: dict[str, Choice] = field(default_factory=dict)
 
 
 def prepare_rows(rows: RowSource, settings: Settings, random_state: np.random.RandomState) -> Prepared:
-    """Fit the trend that the settings name, or choose one.
+    """Transform the targets and fit the trend that the settings name, or choose them.
 
     Parameters
     ----------
@@ -49,7 +52,47 @@ def prepare_rows(rows: RowSource, settings: Settings, random_state: np.random.Ra
     settings : Settings
     random_state : RandomState
     """
-    setting, seed = settings["trend"], int(random_state.randint(2**31 - 1))
+    seed = int(random_state.randint(2**31 - 1))
+    rows, target, choices = _with_target(rows, settings, seed)
+    prepared = _with_trend(rows, settings, seed, random_state)
+    return replace(prepared, target=target, choices={**choices, **prepared.choices})
+
+
+def _with_target(
+    rows: RowSource, settings: Settings, seed: int
+) -> tuple[RowSource, TargetTransform | None, dict[str, Choice]]:
+    """Transform the targets, by the density of rows given their neighbours where "auto" is set."""
+    setting = settings["target_transform"]
+    if setting is None:
+        return rows, None, {}
+    reporters().start("transforming the target")
+    y = rows.sample(SAMPLE_ROWS, np.random.RandomState(seed)).y
+    low = float(rows.summary()[1].low.min())
+    if not is_auto(setting):
+        target = fitted_transform(setting, y, low)
+        return rows.mapped(target), target, {}
+    candidates: dict[str, TargetTransform] = {}
+    if bool((y.std(axis=0) > 0).all()):
+        candidates = {n: fitted_transform(n, y, low) for n in TRANSFORMS if n != "log" or low > 0}
+    kernel = _quick_kernel(settings)
+    scores = {"none": quick_score(rows, kernel, seed, settings.engine)}
+    for name, candidate in candidates.items():
+        scored = quick_score(rows.mapped(candidate), kernel, seed, settings.engine)
+        y_scored = candidate.inverse(scored.y)
+        slope = candidate.log_slope(y_scored).sum(axis=1)
+        scores[name] = scored._replace(log_density=scored.log_density + slope, y=y_scored)
+    best = _best(scores)
+    found = candidates.get(best)
+    choice = Choice(None if found is None else best, _reason(best, scores), _evidence(scores, {}))
+    reporters().message(1, f"target: {choice}")
+    return (rows if found is None else rows.mapped(found)), found, {"target_transform": choice}
+
+
+def _with_trend(
+    rows: RowSource, settings: Settings, seed: int, random_state: np.random.RandomState
+) -> Prepared:
+    """Fit the trend."""
+    setting = settings["trend"]
     if setting is None:
         return Prepared(rows)
     reporters().start("fitting the trend")
@@ -65,7 +108,7 @@ def prepare_rows(rows: RowSource, settings: Settings, random_state: np.random.Ra
     candidates = _candidates(fitted, settings)
     if not is_auto(setting) and len(candidates) == 1:
         (trend,) = candidates.values()
-        return Prepared(rows.mapped(trend), trend)
+        return Prepared(rows.mapped(trend), trend=trend)
     return _chosen(rows, candidates, settings, seed)
 
 
@@ -89,8 +132,7 @@ _AS = {"mean": "mean", "input": "input", "both": "mean and input"}
 
 def _chosen(rows: RowSource, candidates: dict[str, CrossFitted], settings: Settings, seed: int) -> Prepared:
     """Choose by the density of rows given their neighbours; without a trend only if "auto" allows it."""
-    kernel = settings["kernel"]
-    kernel = kernel if isinstance(kernel, str) and not is_auto(kernel) else QUICK_KERNEL
+    kernel = _quick_kernel(settings)
     reporters().start("choosing the trend")
     prepared: dict[str, tuple[RowSource, CrossFitted | None]] = {}
     if is_auto(settings["trend"]):
@@ -100,14 +142,25 @@ def _chosen(rows: RowSource, candidates: dict[str, CrossFitted], settings: Setti
     for name, (mapped, _) in prepared.items():
         scores[name] = quick_score(mapped, kernel, seed, settings.engine)
         reporters().message(2, f"trend, {name}: NLPD {scores[name].nlpd:.4f}")
-    best = min(scores, key=lambda name: scores[name].nlpd)
-    if "none" in scores and best != "none":
-        gain, error = scores[best].gain_over(scores["none"])
-        best = best if gain > WORTHWHILE + error else "none"
+    best = _best(scores)
     mapped, trend = prepared[best]
     choice = Choice(best if trend is not None else None, _reason(best, scores), _evidence(scores, candidates))
     reporters().message(1, f"trend: {choice}")
-    return Prepared(mapped, trend, {"trend": choice})
+    return Prepared(mapped, trend=trend, choices={"trend": choice})
+
+
+def _quick_kernel(settings: Settings) -> str:
+    kernel = settings["kernel"]
+    return kernel if isinstance(kernel, str) and not is_auto(kernel) else QUICK_KERNEL
+
+
+def _best(scores: dict[str, Scored]) -> str:
+    """The name with the largest density; "none" unless another one is clearly better."""
+    best = min(scores, key=lambda name: scores[name].nlpd)
+    if "none" not in scores or best == "none":
+        return best
+    gain, error = scores[best].gain_over(scores["none"])
+    return best if gain > WORTHWHILE + error else "none"
 
 
 def _reason(best: str, scores: dict[str, Scored]) -> str:

@@ -107,6 +107,7 @@ class DistributedGPRegressor(FittedAttributes, CallbackSupport, RegressorMixin, 
         random_state: Any = None,
         verbose: int = 0,
         calibrate: str | None = None,
+        target_transform: Any = None,
         trend: Any = None,
         trend_role: str = "auto",
     ) -> None:
@@ -128,6 +129,7 @@ class DistributedGPRegressor(FittedAttributes, CallbackSupport, RegressorMixin, 
         self.random_state = random_state
         self.verbose = verbose
         self.calibrate = calibrate
+        self.target_transform = target_transform
         self.trend = trend
         self.trend_role = trend_role
 
@@ -233,7 +235,8 @@ class DistributedGPRegressor(FittedAttributes, CallbackSupport, RegressorMixin, 
             Whether to return standard deviations too.
         latent : bool
             Whether they are those of the noise-free function instead of a new observation. Only the latter
-            are changed by ``calibrate="scale"``.
+            are changed by ``calibrate="scale"``. With `target_transform` the mean is that of the noise-free
+            function too.
 
         Returns
         -------
@@ -244,10 +247,8 @@ class DistributedGPRegressor(FittedAttributes, CallbackSupport, RegressorMixin, 
 
     def _predicted(self, predictor: Predictor, X: Any, *, return_std: bool, latent: bool = False) -> Any:
         model = predictor.model
-        if is_collection(X) and not isinstance(model.experts, LocalExperts):
-            names = getattr(self, "feature_names_in_", None)
-            known = None if names is None else [str(name) for name in names]
-            return predict_lazily(predictor, X, known, return_std=return_std, latent=latent)
+        if self._is_lazy(X):
+            return predict_lazily(predictor, X, self._known_names(), return_std=return_std, latent=latent)
         mean, std = predictor.predict(self._queries(X), return_std=return_std, latent=latent)
         return (model.shaped(mean), model.shaped(std)) if return_std else model.shaped(mean)
 
@@ -255,7 +256,8 @@ class DistributedGPRegressor(FittedAttributes, CallbackSupport, RegressorMixin, 
     def predict_interval(self, X: Any, level: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
         """Predict intervals that contain a new observation with the given probability.
 
-        They are mean ± width · std. Without `calibrate` the width is a quantile of |y − mean| / std of the
+        They are mean ± width · std, or with `target_transform` those of the transformed target, transformed
+        back. Without `calibrate` the width is a quantile of |y − mean| / std of the
         held-out rows that chose the experts (that of a Gaussian where there are too few of them). With
         ``"scale"`` it is that of a Gaussian. With ``"conformal"`` it is a quantile for rows that nothing else
         has used: the probability then holds for any model, on average over new rows that are drawn like the
@@ -276,10 +278,21 @@ class DistributedGPRegressor(FittedAttributes, CallbackSupport, RegressorMixin, 
         TooFewRowsError
             With ``calibrate="conformal"``, if fewer than level / (1 − level) rows were held out.
         """
-        predictor = self.predictor_  # one for width, mean and std
-        width = predictor.interval_width(level)
-        mean, std = self._predicted(predictor, X, return_std=True)
-        return mean - width * std, mean + width * std
+        predictor = self.predictor_
+        model = predictor.model
+        if self._is_lazy(X):
+            names, width = self._known_names(), predictor.interval_width(level)
+            return predict_lazily(predictor, X, names, return_std=True, latent=False, width=width)
+        lower, upper = predictor.interval(self._queries(X), level)
+        return model.shaped(lower), model.shaped(upper)
+
+    def _is_lazy(self, X: Any) -> bool:
+        """Whether X is a collection that the cluster of the experts predicts."""
+        return is_collection(X) and not isinstance(self.model_.experts, LocalExperts)
+
+    def _known_names(self) -> list[str] | None:
+        names = getattr(self, "feature_names_in_", None)
+        return None if names is None else [str(name) for name in names]
 
     def interval_width(self, level: float = 0.95) -> Any:
         """Return half the width of an interval, a number or (n_outputs,), in units of the predicted std."""

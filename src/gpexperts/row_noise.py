@@ -24,6 +24,7 @@ __all__ = [
     "reweighted",
     "scaled",
     "slope",
+    "stretched",
     "total_weight",
     "variance",
     "weights",
@@ -70,6 +71,11 @@ def observation_variance(noise: np.ndarray, level: float) -> np.ndarray | float:
 def scaled(noise: np.ndarray, scale: float, weight: float = 1.0) -> np.ndarray:
     """Return the table for targets that are divided by `scale`, and weights by `weight`."""
     return noise / [weight, scale**2] if noise.shape[-1] else noise
+
+
+def stretched(noise: np.ndarray, factor: np.ndarray) -> np.ndarray:
+    """Return the table for given standard deviations that are multiplied by `factor` (k,)."""
+    return noise * np.stack([np.ones_like(factor), factor**2], axis=1) if noise.shape[-1] else noise
 
 
 def reweighted(noise: np.ndarray, factor: np.ndarray) -> np.ndarray:

@@ -20,6 +20,7 @@ from gpexperts.memory import bytes_of
 from gpexperts.partition import PARTITIONERS, Partitioner
 from gpexperts.partition.assign import labels_are_given
 from gpexperts.selection import SELECTORS, ClassifierSelector, NearestRowsSelector, Selector
+from gpexperts.target import NAMES as TRANSFORMS
 from gpexperts.trend import ROLES
 from gpexperts.trend.regressors import NAMES
 from gpexperts.validation import (
@@ -72,6 +73,7 @@ class Settings:
         check_word(values["training"], "training", ("auto", "full"))
         check_word(values["calibrate"], "calibrate", METHODS)
         _check_trend(values)
+        _check_target_transform(values["target_transform"])
         check_count(values["n_restarts"], "n_restarts")
         verbose = values["verbose"]
         check_count(int(verbose) if isinstance(verbose, bool) else verbose, "verbose")
@@ -174,6 +176,20 @@ def _check_neighbors(values: Mapping[str, Any]) -> None:
             f"n_neighbors={m} with aggregation={values['aggregation']!r}: the own expert shares rows with "
             "the other experts, which this rule takes as independent. Use n_selected=0 (the own expert "
             "alone), n_neighbors=0, or aggregation='npae'."
+        )
+
+
+def _check_target_transform(transform: Any) -> None:
+    if isinstance(transform, str):
+        check_word(transform, "target_transform", (None, *TRANSFORMS, "auto"))
+    elif transform is not None and not (
+        hasattr(transform, "transform")
+        and hasattr(transform, "inverse_transform")
+        and not isinstance(transform, type)
+    ):
+        raise TypeError(
+            f"target_transform must be None, {', '.join(map(repr, TRANSFORMS))}, 'auto' or a transformer "
+            f"with transform and inverse_transform, got {transform!r}."
         )
 
 

@@ -43,7 +43,7 @@ def evaluate(
     gpexperts evaluate houses.gpx test_houses.csv
     """
     from gpexperts import load
-    from gpexperts.inspection import training_targets
+    from gpexperts.inspection import scored, training_targets
     from gpexperts.metrics import score
     from gpexperts.tables.reading import open_table
     from gpexperts.tables.rows import predict_rows, target_column
@@ -59,6 +59,7 @@ def evaluate(
         training_targets(fitted),
         rows.seconds,
         width=fitted.interval_width,
+        **scored(fitted, rows.X, rows.y),
     )
     if json:
         print_json(scores.as_dict())

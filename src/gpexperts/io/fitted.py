@@ -13,7 +13,7 @@ from gpexperts.experts.dask import DaskExperts
 from gpexperts.experts.local import LocalExperts
 from gpexperts.experts.store import ExpertStore, Observations
 from gpexperts.io.container import Streamed
-from gpexperts.io.trends import restored_trend, trend_tree
+from gpexperts.io.trends import restored_target, restored_trend, target_tree, trend_tree
 from gpexperts.io.values import Decoder, Encoder, is_int, require
 from gpexperts.kernels.base import Covariance
 from gpexperts.kernels.named import covariance_of
@@ -68,6 +68,7 @@ def model_tree(out: Encoder, model: FittedModel) -> dict[str, Any]:
         **out.named(values, "model"),
         "choices": choice_trees(out, model.choices),
         "trend": trend_tree(out, model.trend),
+        "target": target_tree(out, model.target),
     }
 
 
@@ -142,6 +143,7 @@ def restored_model(read: Decoder, tree: dict[str, Any], settings: Settings) -> F
         calibrate=calibrate,
         held_out=held_out,
         trend=_trend(read, tree["trend"], d, p),
+        target=restored_target(read, tree["target"], p),
         targets=None if tree["targets"] is None else read.array(tree["targets"], (seen, p)),
     )
 

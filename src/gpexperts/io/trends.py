@@ -1,4 +1,4 @@
-"""Fitted trends in a file: coefficients and trees as plain arrays."""
+"""Fitted trends and transformed targets in a file: coefficients, trees and powers as plain arrays."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ import numpy as np
 
 from gpexperts.exceptions import UnsavableModelError
 from gpexperts.io.values import Decoder, Encoder, require
+from gpexperts.target import Log, TargetTransform, YeoJohnson
 from gpexperts.trend import ROLES, FittedTrend
 from gpexperts.trend.regressors import Linear, Predictor
 from gpexperts.trend.trees import Trees
 
-__all__ = ["restored_trend", "trend_tree"]
+__all__ = ["restored_target", "restored_trend", "target_tree", "trend_tree"]
 
 _ARRAYS = {
     "start": np.int64,
@@ -43,6 +44,30 @@ def trend_tree(out: Encoder, trend: FittedTrend | None) -> Any:
             out.named(vars(predictor), f"model.trend[{k}]") for k, predictor in enumerate(trend.predictors)
         ],
     }
+
+
+def target_tree(out: Encoder, target: TargetTransform | None) -> Any:
+    """Return the tree of a transformed target; a transformer of the user cannot be stored."""
+    if target is None or isinstance(target, Log):
+        return None if target is None else {"name": "log"}
+    if not isinstance(target, YeoJohnson):
+        raise UnsavableModelError(
+            f"This model cannot be saved as .gpx: target_transform is a {target.name}. A model file can only "
+            "hold 'log' and 'yeo-johnson', so that it is safe to open. Use one of these, or pickle the model."
+        )
+    return {"name": "yeo-johnson", **out.named(vars(target), "model.target")}
+
+
+def restored_target(read: Decoder, tree: Any, p: int) -> TargetTransform | None:
+    """Return the transformed target of a tree, for p outputs."""
+    if tree is None:
+        return None
+    if tree["name"] == "log":
+        return Log()
+    require(tree["name"] == "yeo-johnson", "the target has an unknown transform")
+    power, scale = read.array(tree["power"], (p,)), read.array(tree["scale"], (p,))
+    require(bool(((power >= 0) & (power <= 2) & (scale > 0)).all()), "a power of the target is not valid")
+    return YeoJohnson(power, scale)
 
 
 def restored_trend(read: Decoder, tree: Any, d: int, p: int) -> FittedTrend | None:

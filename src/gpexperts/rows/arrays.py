@@ -40,7 +40,7 @@ class ArrayRows(RowSource):
         return ArrayRows(*units.apply(self.X, self.y, self.noise))
 
     def mapped(self, function: Mapping) -> ArrayRows:
-        return ArrayRows(*function(Rows(np.arange(self.n), self.X, self.y, self.noise)), self.noise)
+        return ArrayRows(*function(Rows(np.arange(self.n), self.X, self.y, self.noise)))
 
     def without(self, numbers: np.ndarray) -> ArrayRows:
         kept = np.ones(self.n, dtype=bool)

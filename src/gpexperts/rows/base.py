@@ -40,8 +40,8 @@ class Rows(NamedTuple):
         return Rows(*(column[positions] for column in self))
 
 
-Mapping = Callable[[Rows], tuple[np.ndarray, np.ndarray]]
-"""Rows ↦ their new inputs (k, d') and targets (k, p). Must be picklable."""
+Mapping = Callable[[Rows], tuple[np.ndarray, np.ndarray, np.ndarray]]
+"""Rows ↦ their new inputs (k, d'), targets (k, p) and table of noise. Must be picklable."""
 
 
 class Units(NamedTuple):
@@ -76,7 +76,7 @@ class RowSource(ABC):
 
     @abstractmethod
     def mapped(self, function: Mapping) -> RowSource:
-        """Return the same rows with other inputs and targets."""
+        """Return the same rows with other inputs, targets or noise."""
 
     @abstractmethod
     def without(self, numbers: np.ndarray) -> RowSource:

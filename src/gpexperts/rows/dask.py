@@ -216,8 +216,7 @@ def _summary(block: Block) -> tuple[ColumnSummary, ColumnSummary]:
 
 def _mapped(block: Block, start: int, units: tuple[Units, ...], function: Mapping) -> Block:
     X, y, noise = _in_units(block, units)
-    X, y = function(Rows(start + np.arange(len(X)), X, y, noise))
-    return X, y, noise
+    return function(Rows(start + np.arange(len(X)), X, y, noise))
 
 
 def _without(block: Block, positions: np.ndarray) -> Block:

@@ -165,6 +165,8 @@ def predict_table(
     for rows in batches:
         out = {name: rows.table.column(name) for name in keep}
         out |= _predicted(model, to_frame(rows.X, names), width, explain)
+        if model.model_.target is not None:
+            out["lower"], out["upper"] = model.predict_interval(to_frame(rows.X, names), level)
         write(pa.table(out))
         n_rows += len(rows.X)
         n_dropped += rows.n_dropped

@@ -56,10 +56,10 @@ class CrossFitted:
             values[~inside] = self.trend.predict(X[~inside])
         return values
 
-    def __call__(self, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
-        """Return inputs and targets of the experts for training rows; see `RowSource.mapped`."""
+    def __call__(self, rows: Rows) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return inputs, targets and noise of the experts for training rows; see `RowSource.mapped`."""
         values = self.at(rows.number, rows.X)
-        return self.trend.inputs(rows.X, values), self.trend.residuals(rows.y, values)
+        return self.trend.inputs(rows.X, values), self.trend.residuals(rows.y, values), rows.noise
 
 
 def cross_fit(setting: Any, source: RowSource, random_state: np.random.RandomState) -> CrossFitted:
