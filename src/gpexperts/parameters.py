@@ -123,6 +123,14 @@ PARAMETERS: dict[str, Parameter] = {
         "|y − mean|/std: at least `level` of new rows lie inside, whatever the model.",
         str,
     ),
+    "noise": Parameter(
+        "gaussian",
+        '{"gaussian", "student", "auto"}',
+        '"student" is for outliers: each row is weighted by its leave-one-out residual, as Student-t noise '
+        "with 4 degrees of freedom implies. std and intervals are then those of an ordinary observation. "
+        '"auto" keeps what the density of rows given their neighbours prefers.',
+        str,
+    ),
     "target_transform": Parameter(
         None,
         '{None, "log", "yeo-johnson", "auto"} or transformer',

@@ -16,28 +16,35 @@ from sklearn.utils import check_random_state
 from gpexperts.calibration import ABSENT, HELD_OUT, draw_held_out, kept_labels
 from gpexperts.choices import Choice
 from gpexperts.experts.build import Assigned, build_store, training_blocks
-from gpexperts.experts.store import Observations
+from gpexperts.experts.store import ExpertStore, Observations
 from gpexperts.kernels.base import Covariance
 from gpexperts.kernels.raw import candidate_covariances
 from gpexperts.memory import check_memory
 from gpexperts.model import FittedModel, Seeds
+from gpexperts.outliers import DEGREES
 from gpexperts.partition.assign import Plan, assign, labels_per_row, plan_parts, warn_of_fewer
-from gpexperts.preprocess import prepare_rows
+from gpexperts.preprocess import Prepared, prepare_rows
 from gpexperts.progress import reporters
+from gpexperts.row_noise import precisions, with_precision
 from gpexperts.rows.arrays import ArrayRows
 from gpexperts.rows.base import SAMPLE_ROWS, Rows, RowSource, Units
 from gpexperts.rows.dask import DaskRows
 from gpexperts.rows.units import choose_units
 from gpexperts.settings import Settings
-from gpexperts.target import TargetTransform
 from gpexperts.training.blocks import BlockSampler
 from gpexperts.training.likelihood import TraceRow, maximise_likelihood
 from gpexperts.training.schedule import largest_block, train_in_stages
 from gpexperts.training.warn import warn_of_training
-from gpexperts.trend import FittedTrend
 from gpexperts.validation import is_auto
 
 __all__ = ["fit_model"]
+
+ROUNDS = 3
+"""How often rows are weighted by their leave-one-out residuals, for Student-t noise."""
+SETTLED = 0.02
+"""Mean change of the rows' precisions below which the model is not trained again."""
+OUTLIER = 0.2
+"""Precision below which a row is reported as an outlier: a residual of about five standard deviations."""
 
 
 class Streams(NamedTuple):
@@ -106,11 +113,47 @@ def fit_model(
         rows = rows.kept()
     trend = None if prepared.trend is None else prepared.trend.trend
 
+    student = prepared.outliers is not None
+    core = _fit_experts(rows, plan, settings, streams, student=student)
+    if student:
+        core = _with_student_noise(core, rows, plan, settings, streams)
+    choices |= core.choices
+    return FittedModel(
+        x_scale=core.units.x,
+        y_scale=core.units.y,
+        experts=core.experts,
+        centroids=core.assigned.centroids,
+        labels=_labels(core.assigned, n, held_out, kept, n_given),
+        one_output=one_output,
+        trace=tuple(core.trained.trace),
+        choices=choices,
+        seeds=streams.seeds,
+        calibrate=settings["calibrate"],
+        held_out=None if kept_out is None else _observations(kept_out, prepared, core.units),
+        target=prepared.target,
+        trend=trend,
+        targets=given.y if trend is not None and trend.is_mean and isinstance(given, ArrayRows) else None,
+    )
+
+
+class Core(NamedTuple):
+    """Trained experts, and how they came about."""
+
+    units: Units
+    trained: Trained
+    assigned: Assigned
+    experts: ExpertStore
+    choices: dict[str, Choice]
+
+
+def _fit_experts(rows: RowSource, plan: Plan, settings: Settings, streams: Streams, *, student: bool) -> Core:
+    """Scale prepared rows, train, and divide the rows among experts."""
+    choices: dict[str, Choice] = {}
     units, varies = choose_units(
         *rows.summary(),
         standardize=bool(settings["standardize"]),
         kernel_is_object=settings.kernel_is_object,
-        learns_noise=settings["optimizer"] is not None,
+        learns_noise=settings["optimizer"] is not None and not student,  # its weights have mean 1
     )
     rows = rows.in_units(units)
     sample = rows.sample(SAMPLE_ROWS, streams.sample)
@@ -151,30 +194,50 @@ def fit_model(
     reporters().message(1, f"experts: {how}")
     if is_auto(settings["n_experts"]) and is_auto(settings["expert_size"]) and plan.labels is None:
         choices["n_experts"] = how
-    return FittedModel(
-        x_scale=units.x,
-        y_scale=units.y,
-        experts=experts,
-        centroids=assigned.centroids,
-        labels=_labels(assigned, n, held_out, kept, n_given),
-        one_output=one_output,
-        trace=tuple(trained.trace),
-        choices=choices,
-        seeds=streams.seeds,
-        calibrate=settings["calibrate"],
-        held_out=None if kept_out is None else _observations(kept_out, prepared.target, trend, units),
-        target=prepared.target,
-        trend=trend,
-        targets=given.y if trend is not None and trend.is_mean and isinstance(given, ArrayRows) else None,
-    )
+    return Core(units, trained, assigned, experts, choices)
 
 
-def _observations(
-    rows: Rows, target: TargetTransform | None, trend: FittedTrend | None, units: Units
-) -> Observations:
+def _with_student_noise(
+    core: Core, rows: RowSource, plan: Plan, settings: Settings, streams: Streams
+) -> Core:
+    """Weight rows by their leave-one-out residuals; train once more if that changes the guess much.
+
+    Rows of a cluster are not trained on again.
+    """
+    reporters().start("weighting rows by their residuals")
+    core = core._replace(experts=core.experts.robust(DEGREES, ROUNDS))
+    if settings["optimizer"] is None or not isinstance(rows, ArrayRows):
+        return core
+    noise = _noise_by_number(core.experts, rows.n)
+    before, after = precisions(rows.noise)[0], precisions(noise)[0]
+    change = float(np.mean(np.abs(np.minimum(before, 1.0) - np.minimum(after, 1.0))))
+    reporters().message(1, f"noise: {int((after < OUTLIER).sum())} outliers of {rows.n} rows")
+    if change < SETTLED:
+        return core
+    rows = ArrayRows(rows.X, rows.y, with_precision(rows.noise, *precisions(noise)))
+    core = _fit_experts(rows, plan, settings, streams, student=True)
+    return core._replace(experts=core.experts.robust(DEGREES, ROUNDS))
+
+
+def _noise_by_number(experts: ExpertStore, n: int) -> np.ndarray:
+    """The table of noise (n, 4) in the order of the rows."""
+    numbers, noise = (np.concatenate(list(experts.row_batches(k, 1 << 62))) for k in (2, 3))
+    table = np.empty((n, noise.shape[1]))
+    table[numbers] = noise
+    if experts.shared is not None:
+        table[np.setdiff1d(np.arange(n), numbers)] = experts.shared.noise
+    return table
+
+
+def _observations(rows: Rows, prepared: Prepared, units: Units) -> Observations:
     """Held-out rows with the inputs and targets of experts, in their units."""
-    X, y, noise = rows[1:] if target is None else target(rows)
-    if trend is not None:
+    if prepared.target is not None:
+        rows = Rows(rows.number, *prepared.target(rows))
+    if prepared.outliers is not None:
+        rows = Rows(rows.number, *prepared.outliers(rows._replace(number=np.full(len(rows.number), -1))))
+    _, X, y, noise = rows
+    if prepared.trend is not None:
+        trend = prepared.trend.trend
         values = trend.predict(X)
         X, y = trend.inputs(X, values), trend.residuals(y, values)
     return Observations(*units.apply(X, y, noise))

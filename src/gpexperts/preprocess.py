@@ -15,6 +15,7 @@ import numpy as np
 
 from gpexperts.choices import Choice
 from gpexperts.exceptions import TrendError
+from gpexperts.outliers import DEGREES, Outliers, guess_outliers
 from gpexperts.progress import reporters
 from gpexperts.rows.base import SAMPLE_ROWS, RowSource
 from gpexperts.settings import Settings
@@ -38,6 +39,8 @@ class Prepared:
 
     rows: RowSource
     target: TargetTransform | None = None
+    outliers: Outliers | None = None
+    """Where the noise is Student-t."""
     trend: CrossFitted | None = None
     choices: dict[str, Choice] = field(default_factory=dict)
 
@@ -54,8 +57,34 @@ def prepare_rows(rows: RowSource, settings: Settings, random_state: np.random.Ra
     """
     seed = int(random_state.randint(2**31 - 1))
     rows, target, choices = _with_target(rows, settings, seed)
+    rows, outliers, more = _with_noise(rows, settings, seed)
     prepared = _with_trend(rows, settings, seed, random_state)
-    return replace(prepared, target=target, choices={**choices, **prepared.choices})
+    choices = {**choices, **more, **prepared.choices}
+    return replace(prepared, target=target, outliers=outliers, choices=choices)
+
+
+def _with_noise(
+    rows: RowSource, settings: Settings, seed: int
+) -> tuple[RowSource, Outliers | None, dict[str, Choice]]:
+    """Guess outliers if the noise is Student-t, or if "auto" finds that it is."""
+    setting = settings["noise"]
+    if setting == "gaussian":
+        return rows, None, {}
+    reporters().start("looking for outliers")
+    outliers = guess_outliers(rows, np.random.RandomState(seed))
+    marked = rows.mapped(outliers)
+    if not is_auto(setting):
+        return marked, outliers, {}
+    kernel = _quick_kernel(settings)
+    scores = {"gaussian": quick_score(rows, kernel, seed, settings.engine)}
+    student = quick_score(marked, kernel, seed, settings.engine, DEGREES)
+    scores["student"] = student._replace(weight=scores["gaussian"].weight)
+    gain, error = scores["student"].gain_over(scores["gaussian"])
+    best = "student" if gain > WORTHWHILE + error else "gaussian"
+    choice = Choice(best, _reason(best, scores), _evidence(scores, {}))
+    reporters().message(1, f"noise: {choice}")
+    chosen = (marked, outliers) if best == "student" else (rows, None)
+    return *chosen, {"noise": choice}
 
 
 def _with_target(

@@ -107,6 +107,7 @@ class DistributedGPRegressor(FittedAttributes, CallbackSupport, RegressorMixin, 
         random_state: Any = None,
         verbose: int = 0,
         calibrate: str | None = None,
+        noise: str = "gaussian",
         target_transform: Any = None,
         trend: Any = None,
         trend_role: str = "auto",
@@ -129,6 +130,7 @@ class DistributedGPRegressor(FittedAttributes, CallbackSupport, RegressorMixin, 
         self.random_state = random_state
         self.verbose = verbose
         self.calibrate = calibrate
+        self.noise = noise
         self.target_transform = target_transform
         self.trend = trend
         self.trend_role = trend_role

@@ -1,9 +1,11 @@
-"""What is known of the noise of each row: its weight w and its given standard deviation τ.
+"""What is known of the noise of each row: its weight w, its given standard deviation τ, and its precision λ.
 
-    C = K + diag((σ² + τ_i²) / w_i)
+    C = K + diag((σ² + τ_i²) / (w_i λ_i))
 
-Rows carry a table `noise` of shape (k, 2) with w and τ² in the units of the experts, or of shape (k, 0) where
-every row has weight 1 and no given noise. This module is the only place that knows its columns.
+Rows carry a table `noise` of shape (k, 0), if every row has weight 1 and no given noise; of shape (k, 2),
+with w and τ² in the units of the experts; or of shape (k, 4), with λ and o beside them, if the noise is
+Student-t: λ divides the noise of a row further, and o, from 0 to 1, is the share with which the row counts in
+averages, which is next to nothing for an outlier. This module is the only place that knows the columns.
 
 A row of weight 2 is the row twice: two rows with equal inputs and targets have the likelihood of one with
 half the noise, times a factor that depends on the noise only (:func:`copies`).
@@ -16,18 +18,21 @@ from typing import NamedTuple
 import numpy as np
 
 __all__ = [
+    "ORDINARY",
     "Copies",
     "copies",
     "noise_table",
     "observation_variance",
     "plain",
-    "reweighted",
+    "precisions",
     "scaled",
     "slope",
     "stretched",
+    "student_precision",
     "total_weight",
     "variance",
     "weights",
+    "with_precision",
 ]
 
 
@@ -42,25 +47,32 @@ def noise_table(weight: np.ndarray, given_std: np.ndarray) -> np.ndarray:
 
 
 def weights(noise: np.ndarray) -> np.ndarray:
-    """W of each row, of the shape of `noise` without its last axis."""
-    return noise[..., 0] if noise.shape[-1] else np.ones(noise.shape[:-1])
+    """Return w·o of each row, by which it counts in averages; the last axis of `noise` is dropped."""
+    if not noise.shape[-1]:
+        return np.ones(noise.shape[:-1])
+    return noise[..., 0] if noise.shape[-1] == 2 else noise[..., 0] * noise[..., 3]
+
+
+def _divisor(noise: np.ndarray) -> np.ndarray:
+    """Return w·λ of each row."""
+    return noise[..., 0] if noise.shape[-1] == 2 else noise[..., 0] * noise[..., 2]
 
 
 def total_weight(noise: np.ndarray | None, k: int) -> float:
     """Sum of the weights of k rows: the number of rows that they stand for."""
-    return float(k) if noise is None or not noise.shape[-1] else float(noise[..., 0].sum())
+    return float(k) if noise is None or not noise.shape[-1] else float(weights(noise).sum())
 
 
 def variance(noise: np.ndarray | None, level: float) -> np.ndarray | float:
-    """(σ² + τ²) / w of each row, for the learned noise σ²; one number where all rows are alike."""
+    """(σ² + τ²) / (wλ) of each row, for the learned noise σ²; one number where all rows are alike."""
     if noise is None or not noise.shape[-1]:
         return level
-    return (level + noise[..., 1]) / noise[..., 0]
+    return (level + noise[..., 1]) / _divisor(noise)
 
 
 def slope(noise: np.ndarray | None) -> np.ndarray | float:
-    """Derivative of `variance` with respect to σ², 1/w."""
-    return 1.0 if noise is None or not noise.shape[-1] else 1.0 / noise[..., 0]
+    """Derivative of `variance` with respect to σ², 1/(wλ)."""
+    return 1.0 if noise is None or not noise.shape[-1] else 1.0 / _divisor(noise)
 
 
 def observation_variance(noise: np.ndarray, level: float) -> np.ndarray | float:
@@ -70,18 +82,44 @@ def observation_variance(noise: np.ndarray, level: float) -> np.ndarray | float:
 
 def scaled(noise: np.ndarray, scale: float, weight: float = 1.0) -> np.ndarray:
     """Return the table for targets that are divided by `scale`, and weights by `weight`."""
-    return noise / [weight, scale**2] if noise.shape[-1] else noise
+    return noise / [weight, scale**2, 1.0, 1.0][: noise.shape[-1]] if noise.shape[-1] else noise
 
 
 def stretched(noise: np.ndarray, factor: np.ndarray) -> np.ndarray:
     """Return the table for given standard deviations that are multiplied by `factor` (k,)."""
-    return noise * np.stack([np.ones_like(factor), factor**2], axis=1) if noise.shape[-1] else noise
+    if not noise.shape[-1]:
+        return noise
+    noise = noise.copy()
+    noise[:, 1] *= factor**2
+    return noise
 
 
-def reweighted(noise: np.ndarray, factor: np.ndarray) -> np.ndarray:
-    """Return the table (k, 2) with weights multiplied by `factor` (k,)."""
-    given = noise[:, 1] if noise.shape[-1] else np.zeros(len(noise))
-    return np.stack([weights(noise) * factor, given], axis=1)
+def with_precision(noise: np.ndarray, precision: np.ndarray, share: np.ndarray) -> np.ndarray:
+    """Return the table (k, 4) with λ and o (k,), in place of any former ones."""
+    given = noise[:, :2] if noise.shape[-1] else noise_table(np.ones(len(noise)), np.zeros(len(noise)))
+    return np.column_stack([given, precision, share])
+
+
+ORDINARY = 5.0
+"""Standard deviations within which a row counts fully in averages."""
+
+
+def precisions(noise: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return λ and o of each row; 1 where the noise is Gaussian."""
+    if noise.shape[-1] < 4:
+        return np.ones(noise.shape[:-1]), np.ones(noise.shape[:-1])
+    return noise[..., 2], noise[..., 3]
+
+
+def student_precision(noise: np.ndarray, z2: np.ndarray, degrees: float, n_outputs: int = 1) -> np.ndarray:
+    """Return the table (k, 4) of rows with squared standardised residuals z2 (k,), summed over outputs.
+
+    λ = (ν + p) / (ν + z²) is the mean precision of Student-t noise with ν degrees of freedom, given the
+    residual. o is 1 for ordinary rows, and λ² beyond `ORDINARY` standard deviations.
+    """
+    precision = (degrees + n_outputs) / (degrees + z2)
+    share = np.where(z2 <= n_outputs * ORDINARY**2, 1.0, np.minimum(precision, 1.0) ** 2)
+    return with_precision(noise, precision, np.maximum(share, 1e-6))
 
 
 class Copies(NamedTuple):
@@ -93,12 +131,15 @@ class Copies(NamedTuple):
 
 
 def copies(noise: np.ndarray | None, level: float) -> Copies:
-    """Σ_i [−(w_i − 1)/2 · log 2π(σ² + τ_i²) − ½ log w_i], by which a weight of 2 is the row twice.
+    """Σ_i [−(w_i − 1)/2 · log 2π(σ² + τ_i²)/λ_i − ½ log w_i], by which a weight of 2 is the row twice.
 
     For a kernel without noise (σ² = 0) there is nothing to train, and the sum is left out.
     """
     if noise is None or not noise.shape[-1] or level == 0.0:
         return Copies(0.0, 0.0)
     w, each = noise[..., 0], level + noise[..., 1]
+    slope_of_log = (w - 1.0) / each
+    if noise.shape[-1] == 4:
+        each = each / noise[..., 2]
     value = -0.5 * float(((w - 1.0) * np.log(2.0 * np.pi * each) + np.log(w)).sum())
-    return Copies(value, -0.5 * float(((w - 1.0) / each).sum()))
+    return Copies(value, -0.5 * float(slope_of_log.sum()))

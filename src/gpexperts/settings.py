@@ -72,6 +72,7 @@ class Settings:
         check_word(values["optimizer"], "optimizer", ("lbfgs", None))
         check_word(values["training"], "training", ("auto", "full"))
         check_word(values["calibrate"], "calibrate", METHODS)
+        check_word(values["noise"], "noise", ("gaussian", "student", "auto"))
         _check_trend(values)
         _check_target_transform(values["target_transform"])
         check_count(values["n_restarts"], "n_restarts")

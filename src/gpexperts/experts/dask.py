@@ -166,6 +166,39 @@ class DaskExperts(ExpertStore):
             noise_columns=self.noise_columns,
         )
 
+    def robust(self, degrees: float, rounds: int) -> DaskExperts:
+        # Each shard re-weights its own copy of the shared rows; the communication expert its own.
+        names = [self._name(g) for g in range(len(self.shards))]
+        shards = [
+            self.engine.task(f"{name} with Student-t noise", LocalExperts.robust, shard, degrees, rounds)
+            for name, shard in zip(names, self.shards, strict=True)
+        ]
+        work, shared = list(shards), self.shared
+        if self._communication is not None:
+            alone = self.engine.task(
+                "communication expert with Student-t noise",
+                LocalExperts.robust,
+                self._communication,
+                degrees,
+                rounds,
+            )
+            work.append(alone)
+        kept = self.engine.persist(work)
+        if self._communication is not None:
+            (shared,) = self.engine.compute([self.engine.task("shared rows", _shared_of, kept[-1])])
+        return DaskExperts(
+            self.engine,
+            kept[: len(shards)],
+            self.firsts,
+            self.offsets,
+            self.covariance,
+            n_outputs=self.n_outputs,
+            shared=shared,
+            communication=None if self._communication is None else kept[-1],
+            sample=self._sample,
+            noise_columns=4,
+        )
+
     # --------------------------------------------------------------------------------- evaluation
 
     def gather(self, X: np.ndarray, index: np.ndarray, request: Request, engine: Engine) -> ExpertMoments:
@@ -320,6 +353,10 @@ def _moments(
 def _factorise(shard: LocalExperts, experts: list[int]) -> None:
     for i in experts:
         shard.trained(i - shard.first)
+
+
+def _shared_of(experts: LocalExperts) -> Observations | None:
+    return experts.shared
 
 
 def _rows_of(shard: LocalExperts, rows: slice, column: int) -> np.ndarray:

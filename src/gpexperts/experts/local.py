@@ -30,7 +30,7 @@ from gpexperts.experts.store import ExpertStore, Observations, Sample
 from gpexperts.kernels.base import Covariance
 from gpexperts.linalg.cholesky import InverseFactor, factorise
 from gpexperts.linalg.leave_one_out import LeaveOneOut
-from gpexperts.row_noise import plain, weights
+from gpexperts.row_noise import observation_variance, plain, student_precision, weights
 from gpexperts.rows.neighbours import RowIndex
 
 __all__ = ["LocalExperts"]
@@ -166,6 +166,39 @@ class LocalExperts(ExpertStore):
             factor_budget=self.factor_budget,
             first=self.first,
         )
+
+    def robust(self, degrees: float, rounds: int) -> LocalExperts:
+        experts = self
+        for _ in range(rounds):
+            shared = experts.shared
+            if shared is not None:
+                shared = shared._replace(noise=experts._reweighted(experts.n_experts, degrees))
+            first = 0 if shared is None else len(shared.X)
+            own = [experts._reweighted(i, degrees)[first:] for i in range(experts.n_experts)]
+            experts = LocalExperts(
+                experts.X,
+                experts.y,
+                experts.offsets,
+                experts.covariance,
+                numbers=experts.numbers,
+                noise=np.concatenate([np.empty((0, 4)), *own]),
+                shared=shared,
+                factor_budget=experts.factor_budget,
+                first=experts.first,
+            )
+        return experts
+
+    def _reweighted(self, i: int, degrees: float) -> np.ndarray:
+        """The table of noise of the rows of expert i, by r² / (v + σ² + τ²), r the leave-one-out residual.
+
+        v is the leave-one-out variance of the function, so that a row is judged as an ordinary one.
+        """
+        inverse, alpha, _ = self.trained(i)
+        rows, left_out = self.rows(i), LeaveOneOut(alpha, inverse.precision())
+        latent = np.maximum(left_out.variance - self.covariance.row_noise(rows.noise), 0.0)
+        variance = latent + observation_variance(rows.noise, self.covariance.noise_variance)
+        z2 = (left_out.residual**2).sum(axis=0) / (variance + np.finfo(float).tiny)
+        return student_precision(rows.noise, z2, degrees, self.n_outputs)
 
     def nearest(self, X: np.ndarray, m: int, engine: Engine) -> tuple[np.ndarray, np.ndarray]:
         """Return positions and squared distances (n, m) of the rows nearest to each query X (n, d)."""

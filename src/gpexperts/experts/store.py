@@ -97,6 +97,18 @@ class ExpertStore(ABC):
         """
 
     @abstractmethod
+    def robust(self, degrees: float, rounds: int) -> ExpertStore:
+        """Return the experts with Student-t noise: rows re-weighted by their leave-one-out residuals.
+
+        Parameters
+        ----------
+        degrees : float
+            ν of the noise.
+        rounds : int
+            How often the weights are computed, each time with those of the round before.
+        """
+
+    @abstractmethod
     def neighbourhood(self, X: np.ndarray, m: int, engine: Engine) -> Neighbourhood:
         """Return the m training rows nearest to each query X (n, d), in the metric of the kernel."""
 

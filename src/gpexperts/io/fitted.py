@@ -180,7 +180,8 @@ def _noise(read: Decoder, tree: Any, n: int) -> np.ndarray:
     """Restore the table of noise of n rows; rows without weights have none."""
     if tree is None:
         return plain(n)
-    noise = read.array(tree, (n, 2))
+    noise = read.array(tree, (n, None))
+    require(noise.shape[1] in (2, 4), "the table of noise has other columns")
     require(bool((weights(noise) > 0).all() and (noise >= 0).all()), "a weight is not positive")
     return noise
 

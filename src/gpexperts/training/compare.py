@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import stats
 
 from gpexperts.engines.base import Engine
 from gpexperts.kernels.base import Covariance
@@ -55,7 +56,9 @@ class Scored(NamedTuple):
         return mean, float(np.sqrt(spread / len(gain)))
 
 
-def quick_score(source: RowSource, kernel: Any, seed: int, engine: Engine) -> Scored:
+def quick_score(
+    source: RowSource, kernel: Any, seed: int, engine: Engine, degrees: float | None = None
+) -> Scored:
     """Train a kernel on a few blocks and predict rows from their neighbours.
 
     Parameters
@@ -67,9 +70,11 @@ def quick_score(source: RowSource, kernel: Any, seed: int, engine: Engine) -> Sc
     seed : int
         Draws blocks and rows.
     engine : Engine
+    degrees : float, optional
+        Of Student-t noise: densities are then those of a Student-t distribution.
     """
     units, varies = choose_units(
-        *source.summary(), standardize=True, kernel_is_object=False, learns_noise=True, warns=False
+        *source.summary(), standardize=True, kernel_is_object=False, learns_noise=degrees is None, warns=False
     )
     outputs = np.flatnonzero(varies) if varies.any() else np.arange(source.n_outputs)
     rows, random_state = source.in_units(units), np.random.RandomState(seed)
@@ -88,8 +93,10 @@ def quick_score(source: RowSource, kernel: Any, seed: int, engine: Engine) -> Sc
     mean, var = _predicted(covariance, near)
     var += np.asarray(observation_variance(near.noise[:, -1], covariance.noise_variance))
     weight = weights(near.noise[:, -1])
+    if degrees is not None:
+        weight = np.ones(len(y))  # outliers count as they are
     density = max(
-        (_log_density(y, mean, scale * var) for scale in SCALES),
+        (_log_density(y, mean, scale * var, degrees) for scale in SCALES),
         key=lambda each: float(np.average(each, weights=weight)),
     )
     scale = units.y.scale[outputs]
@@ -111,7 +118,9 @@ def _predicted(covariance: Covariance, near: Neighbourhoods) -> tuple[np.ndarray
     return mean, var
 
 
-def _log_density(y: np.ndarray, mean: np.ndarray, var: np.ndarray) -> np.ndarray:
+def _log_density(y: np.ndarray, mean: np.ndarray, var: np.ndarray, degrees: float | None) -> np.ndarray:
     std = np.sqrt(var)[:, None]
+    if degrees is not None:
+        return np.asarray(stats.t.logpdf(y, degrees, mean, std).sum(axis=1))
     z = np.clip((y - mean) / std, -CLIPPED, CLIPPED)
     return -np.sum(0.5 * z**2 + np.log(std) + 0.5 * np.log(2.0 * np.pi), axis=1)

@@ -31,7 +31,7 @@ from scipy.optimize import minimize
 
 from gpexperts.engines.base import Engine
 from gpexperts.kernels.stationary import StationaryCovariance
-from gpexperts.row_noise import slope
+from gpexperts.row_noise import slope, weights
 
 __all__ = ["Density", "Neighbourhoods", "maximise_density", "predictive_density"]
 
@@ -174,7 +174,7 @@ def _density(covariance: StationaryCovariance, rows: Neighbourhoods, q: int, E: 
         squares = np.einsum("blo,blo->bl", alpha_l, alpha_l)
         misfit = squares / (S_ll * s2)
         log_density -= 0.5 * float((p * np.log(2.0 * np.pi * s2 / S_ll) + misfit).sum())
-        w = 1.0 / slopes[some, m - q :]
+        w = np.ones((len(noise), q)) if rows.noise is None else weights(rows.noise[some, m - q :])
         squared_error += float((w * squares / S_ll**2).sum())
         weight += float(w.sum())
         T = alpha @ (alpha_l * ((1.0 / s2 + w / (E * S_ll)) / S_ll)[:, :, None]).transpose(0, 2, 1)
