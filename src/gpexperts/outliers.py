@@ -23,6 +23,8 @@ NEIGHBORS = 12
 SAMPLE = 50_000
 USUAL = 5.0
 """Differences of up to so many robust standard deviations are those of ordinary rows."""
+FAR = 100.0
+"""Others are taken to be so many times larger: at first, suspicious rows count as next to absent."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,7 @@ class Outliers:
         """See `RowSource.mapped`."""
         z2 = self.squared_z(rows)
         noise = scaled(rows.noise, 1.0, self.weight)
-        return rows.X, rows.y, student_precision(noise, np.where(z2 <= USUAL**2, 1.0, z2), DEGREES)
+        return rows.X, rows.y, student_precision(noise, np.where(z2 <= USUAL**2, 0.0, FAR * z2), DEGREES)
 
 
 def guess_outliers(source: RowSource, random_state: np.random.RandomState) -> Outliers:

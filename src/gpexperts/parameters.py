@@ -126,8 +126,8 @@ PARAMETERS: dict[str, Parameter] = {
     "noise": Parameter(
         "gaussian",
         '{"gaussian", "student", "auto"}',
-        '"student" is for outliers: each row is weighted by its leave-one-out residual, as Student-t noise '
-        "with 4 degrees of freedom implies. std and intervals are then those of an ordinary observation. "
+        '"student" is for outliers: rows beyond four standard deviations of their leave-one-out residual get '
+        "small weights, after Student-t noise. std and intervals are then those of an ordinary observation. "
         '"auto" keeps what the density of rows given their neighbours prefers.',
         str,
     ),

@@ -41,10 +41,10 @@ __all__ = ["fit_model"]
 
 ROUNDS = 3
 """How often rows are weighted by their leave-one-out residuals, for Student-t noise."""
-SETTLED = 0.02
-"""Mean change of the rows' precisions below which the model is not trained again."""
-OUTLIER = 0.2
-"""Precision below which a row is reported as an outlier: a residual of about five standard deviations."""
+SETTLED = 0.0005
+"""Share of rows that became or ceased to be outliers, up to which the model is not trained again."""
+OUTLIER = 0.5
+"""Precision below which a row is an outlier."""
 
 
 class Streams(NamedTuple):
@@ -210,7 +210,7 @@ def _with_student_noise(
         return core
     noise = _noise_by_number(core.experts, rows.n)
     before, after = precisions(rows.noise)[0], precisions(noise)[0]
-    change = float(np.mean(np.abs(np.minimum(before, 1.0) - np.minimum(after, 1.0))))
+    change = float(np.mean(np.abs(before - after) > OUTLIER))
     reporters().message(1, f"noise: {int((after < OUTLIER).sum())} outliers of {rows.n} rows")
     if change < SETTLED:
         return core

@@ -100,8 +100,9 @@ def with_precision(noise: np.ndarray, precision: np.ndarray, share: np.ndarray) 
     return np.column_stack([given, precision, share])
 
 
-ORDINARY = 5.0
-"""Standard deviations within which a row counts fully in averages."""
+ORDINARY = 4.0
+"""Standard deviations within which a row is ordinary. Its precision is 1: weights that vary among ordinary
+rows cost accuracy where there are no outliers (10 % on airfoil)."""
 
 
 def precisions(noise: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -114,12 +115,14 @@ def precisions(noise: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def student_precision(noise: np.ndarray, z2: np.ndarray, degrees: float, n_outputs: int = 1) -> np.ndarray:
     """Return the table (k, 4) of rows with squared standardised residuals z2 (k,), summed over outputs.
 
-    λ = (ν + p) / (ν + z²) is the mean precision of Student-t noise with ν degrees of freedom, given the
-    residual. o is 1 for ordinary rows, and λ² beyond `ORDINARY` standard deviations.
+    (ν + p) / (ν + z²) is the mean precision of Student-t noise with ν degrees of freedom, given the
+    residual. λ = o is its square, so that gross outliers do not raise the learned noise, and 1 for rows
+    within `ORDINARY` standard deviations.
     """
-    precision = (degrees + n_outputs) / (degrees + z2)
-    share = np.where(z2 <= n_outputs * ORDINARY**2, 1.0, np.minimum(precision, 1.0) ** 2)
-    return with_precision(noise, precision, np.maximum(share, 1e-6))
+    ordinary = z2 <= n_outputs * ORDINARY**2
+    precision = np.where(ordinary, 1.0, ((degrees + n_outputs) / (degrees + z2)) ** 2)
+    precision = np.maximum(precision, 1e-12)
+    return with_precision(noise, precision, precision)
 
 
 class Copies(NamedTuple):
