@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import stats
 
 from gpexperts.engines.base import Engine
 from gpexperts.kernels.base import Covariance
@@ -121,6 +120,8 @@ def _predicted(covariance: Covariance, near: Neighbourhoods) -> tuple[np.ndarray
 def _log_density(y: np.ndarray, mean: np.ndarray, var: np.ndarray, degrees: float | None) -> np.ndarray:
     std = np.sqrt(var)[:, None]
     if degrees is not None:
+        from scipy import stats  # late: it imports much
+
         return np.asarray(stats.t.logpdf(y, degrees, mean, std).sum(axis=1))
     z = np.clip((y - mean) / std, -CLIPPED, CLIPPED)
     return -np.sum(0.5 * z**2 + np.log(std) + 0.5 * np.log(2.0 * np.pi), axis=1)

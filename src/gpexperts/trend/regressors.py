@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.ensemble import HistGradientBoostingRegressor
-from sklearn.linear_model import LinearRegression
 from sklearn.utils.validation import has_fit_parameter
 
 from gpexperts.trend.trees import Trees, trees_of
@@ -39,6 +37,9 @@ Predictor = Linear | Trees | Any
 
 def new_regressor(trend: Any, seed: int) -> Any:
     """Return the unfitted regressor of a setting."""
+    from sklearn.ensemble import HistGradientBoostingRegressor  # late: they import much
+    from sklearn.linear_model import LinearRegression
+
     if isinstance(trend, str) and trend == "linear":
         return LinearRegression()
     if isinstance(trend, str) and trend == "boosting":
@@ -66,6 +67,9 @@ def kept(regressor: Any, X: np.ndarray) -> Predictor:
 
     X (n, d) are its training inputs.
     """
+    from sklearn.ensemble import HistGradientBoostingRegressor
+    from sklearn.linear_model import LinearRegression
+
     if type(regressor) is LinearRegression:
         return Linear(np.asarray(regressor.coef_, dtype=float), float(regressor.intercept_))
     if type(regressor) is HistGradientBoostingRegressor:
