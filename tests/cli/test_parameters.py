@@ -26,7 +26,6 @@ OPTIONS: dict[tuple[str, ...], dict[str, Any]] = {
     ("--aggregation", "rbcm"): {"aggregation": "rbcm"},
     ("--calibrate", "conformal"): {"calibrate": "conformal"},
     ("--calibrate", "none"): {"calibrate": None},
-    ("--n-neighbors", "64"): {"n_neighbors": 64},
     ("--noise", "student"): {"noise": "student"},
     ("--target-transform", "log"): {"target_transform": "log"},
     ("--trend", "boosting"): {"trend": "boosting"},

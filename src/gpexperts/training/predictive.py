@@ -111,9 +111,7 @@ def predictive_density(
     B = len(rows.X)
     pieces = [slice(start, start + _PIECE) for start in range(0, B, _PIECE)]
     found = engine.map(
-        lambda some: _density(
-            covariance, rows.part(some), min(predicted, rows.X.shape[1]), typical_error
-        ),
+        lambda some: _density(covariance, rows.part(some), min(predicted, rows.X.shape[1]), typical_error),
         pieces,
     )
     # In the order of the pieces, so that the sum does not depend on the threads.
