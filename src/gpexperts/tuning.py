@@ -285,7 +285,7 @@ class _Tuner:
             tried = self._corrections(Tuning(0), moments, ROUGH_DISAGREEMENTS, ROUGH_LOCAL_NOISES)
             nlpd = min(loss for loss, _ in tried)
         else:
-            nlpd = float(self._nlpd(residual, np.sqrt(prediction.observation_var(self.noise))))
+            nlpd = float(_nlpd(residual, np.sqrt(prediction.observation_var(self.noise)), self.weights))
         error = float(np.average(np.mean(residual**2, axis=1), weights=self.weights))
         return 0.5 * (nlpd + 0.5 * float(np.log(max(error, np.finfo(float).tiny))))
 
@@ -310,7 +310,7 @@ class _Tuner:
             floored = tuning._replace(floor=floor)
             prediction = floored.applied(self.aggregator).combine(moments)
             std = np.sqrt(prediction.observation_var(self.noise))
-            if self._nlpd(self.y - prediction.mean, std) <= loss + PREMIUM:
+            if _nlpd(self.y - prediction.mean, std, self.weights) <= loss + PREMIUM:
                 return floored
         return tuning
 
@@ -339,16 +339,7 @@ class _Tuner:
         share = 1.0 - prediction.var[:, None] / prior_var[:, None]
         root_factor = np.exp(0.5 * np.log(scales)[:, None, None] * share)
         std = np.sqrt(prediction.observation_var(self.noise)) * root_factor
-        return self._nlpd(self.y - prediction.mean, std).tolist()
-
-    def _nlpd(self, residual: np.ndarray, std: np.ndarray) -> np.ndarray:
-        """NLPD (…) of residuals (n, p) and stds (…, n, p), averaged by the weights of the rows.
-
-        Standardised residuals are clipped to ±`CLIPPED`.
-        """
-        z = np.clip(residual / std, -CLIPPED, CLIPPED)
-        each = np.mean(0.5 * z**2 + np.log(std), axis=-1)
-        return np.asarray(np.average(each, axis=-1, weights=self.weights) + 0.5 * np.log(2.0 * np.pi))
+        return _nlpd(self.y - prediction.mean, std, self.weights).tolist()
 
     def scores(self, tuning: Tuning, moments: ExpertMoments) -> np.ndarray:
         prediction = tuning.applied(self.aggregator).combine(moments)
@@ -369,6 +360,16 @@ def _reason(tuning: Tuning, by_setup: dict[str, float], n: int) -> str:
         f"loss {by_setup[str(tuning)]:.4g} on {n} held-out rows{compared and f' ({compared})'}; "
         f"the variance is corrected by {' and '.join(corrections) or 'nothing'}"
     )
+
+
+def _nlpd(residual: np.ndarray, std: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """NLPD (…) of residuals (n, p) and stds (…, n, p), averaged by the weights (n,) of the rows.
+
+    Standardised residuals are clipped to ±`CLIPPED`.
+    """
+    z = np.clip(residual / std, -CLIPPED, CLIPPED)
+    each = np.mean(0.5 * z**2 + np.log(std), axis=-1)
+    return np.asarray(np.average(each, axis=-1, weights=weight) + 0.5 * np.log(2.0 * np.pi))
 
 
 def _number_of_corrections(tuning: Tuning) -> int:

@@ -81,9 +81,8 @@ def test_disagreement_has_its_degrees_of_freedom_as_mean_where_the_kernel_is_rig
         [np.linalg.cholesky(covariance.gram(P) + 0.05 * np.eye(40)) @ rng.normal(size=40) for P in points]
     )
     sq = ((points - X) ** 2).sum(axis=2) / 0.09
-    near = Neighbourhood(
-        points, y[:, :, None], sq, np.full(400, np.inf), np.zeros_like(sq, int), np.zeros_like(sq, int)
-    )
+    none = np.zeros_like(sq, int)
+    near = Neighbourhood(points, y[:, :, None], np.empty((400, 40, 0)), sq, np.full(400, np.inf), none, none)
     own = own_predictions(covariance, near, X[:, 0], SERIAL, local_noise=True)
     assert np.mean(own.disagreement) == pytest.approx(len(module.nested(40)), rel=0.15)
 
