@@ -57,6 +57,7 @@ WRONG = {
     "n_neighbors": 1.5,
     "aggregation": "nonsense", "standardize": "no", "memory_budget": "lots", "engine": 3, "n_jobs": 0,
     "random_state": "today", "verbose": "loud", "calibrate": "nonsense",
+    "noise": "nonsense", "target_transform": "nonsense", "trend": "nonsense", "trend_role": "nonsense",
 }  # fmt: skip
 
 

@@ -91,6 +91,10 @@ class UnsavableModelError(TypeError):
     """The model has a part that a model file cannot hold, for example a user-defined class."""
 
 
+class TrendError(ValueError):
+    """The regressor of `trend` cannot be fitted, or does not predict finite numbers."""
+
+
 class TableError(ValueError):
     """A table on disk cannot be read, or does not fit the model."""
 

@@ -70,7 +70,7 @@ class FittedAttributes(BaseEstimator):
     def centroids_(self) -> np.ndarray:
         """Mean input of each expert."""
         model = self._fitted("centroids_")
-        return model.x_scale.restore(model.centroids)
+        return model.user_inputs(model.centroids)
 
     @property
     def trace_(self) -> list[TraceRow]:

@@ -9,30 +9,39 @@ from sklearn.utils import check_X_y
 from sklearn.utils.validation import validate_data
 
 from gpexperts.columns.encoder import ColumnEncoder, profile_columns
-from gpexperts.columns.frames import frame_of, is_frame
+from gpexperts.columns.frames import frame_of, is_frame, rows_of
 from gpexperts.columns.profile import Categorical
 from gpexperts.engines.dask import DaskEngine
 from gpexperts.engines.dask_types import is_collection
 from gpexperts.rows.arrays import ArrayRows
 from gpexperts.rows.base import SAMPLE_ROWS, RowSource
 from gpexperts.rows.dask import DaskRows
+from gpexperts.rows.noise import checked_noise
 from gpexperts.settings import Settings
 
 __all__ = ["TrainingRows", "query_inputs", "training_rows"]
 
 _CHECKS = {"dtype": np.float64, "order": "C", "ensure_all_finite": "allow-nan"}
+_TARGETS = {"multi_output": True, "y_numeric": True}
 
 
 class TrainingRows(NamedTuple):
-    """Training rows, encoded."""
+    """What `fit` was given, checked and encoded."""
 
     rows: RowSource
+    """Those of positive weight."""
     one_output: bool
     """Whether y has one dimension."""
     encoder: ColumnEncoder
+    kept: np.ndarray | None
+    """Numbers of the rows of positive weight; None if that are all, or if it is not known on a cluster."""
+    n: int
+    """Rows that were given."""
 
 
-def training_rows(estimator: Any, X: Any, y: Any, settings: Settings) -> TrainingRows:
+def training_rows(
+    estimator: Any, X: Any, y: Any, settings: Settings, sample_weight: Any = None, noise_std: Any = None
+) -> TrainingRows:
     """Validate and encode the training rows.
 
     Parameters
@@ -41,10 +50,11 @@ def training_rows(estimator: Any, X: Any, y: Any, settings: Settings) -> Trainin
         Gets `n_features_in_` and, where X has column names, `feature_names_in_`.
     X, y : array-like or data frame, or dask array or frame
     settings : Settings
+    sample_weight, noise_std : array-like of shape (n,) or None
     """
     categorical: Categorical = settings["categorical_features"]
     if is_collection(X):
-        return _collection(estimator, X, y, settings)
+        return _collection(estimator, X, y, settings, sample_weight, noise_std)
     if is_collection(y):
         raise ValueError(
             "y is a dask collection, but X is not. Load it with y.compute(), or give both as collections "
@@ -52,17 +62,25 @@ def training_rows(estimator: Any, X: Any, y: Any, settings: Settings) -> Trainin
         )
     if is_frame(X):
         validate_data(estimator, X, skip_check_array=True)  # names and number of columns
-        encoder = _encoder(X, categorical)
-        Z = encoder.encoded(X)[0]
-        Z, y = check_X_y(Z, y, multi_output=True, y_numeric=True, order="C", estimator=estimator)
+        n, d = X.shape
+        # scikit-learn's checks of the shapes, and of y.
+        _, y = check_X_y(np.zeros((n, min(d, 1))), y, estimator=estimator, **_TARGETS)
     else:
-        dtype = None if _may_hold_text(categorical) else np.float64
-        X, y = validate_data(
-            estimator, X, y, multi_output=True, y_numeric=True, **{**_CHECKS, "dtype": dtype}
-        )
-        encoder = _encoder(X, None if isinstance(categorical, str) else categorical)
-        Z = encoder.encoded(X)[0]
-    return TrainingRows(ArrayRows(Z, _columns(y)), np.ndim(y) == 1, encoder)
+        # Without a chosen column, all are numbers: only these may hold text.
+        dtype = None if isinstance(categorical, list) else np.float64
+        X, y = validate_data(estimator, X, y, **_TARGETS, **{**_CHECKS, "dtype": dtype})
+        categorical = None if isinstance(categorical, str) else categorical
+    n, one_output = len(y), y.ndim == 1
+    y = np.asarray(y, dtype=np.float64).reshape(n, -1)
+    noise, kept = checked_noise(sample_weight, noise_std, n, y.shape[1])
+    if kept is not None:
+        if len(kept) == 0:
+            raise ValueError(
+                "Sample weights must contain at least one non-zero number: sample_weight is 0 for every row."
+            )
+        X, y = rows_of(X, kept), y[kept]
+    encoder = ColumnEncoder.of(profile_columns(frame_of(X), categorical))
+    return TrainingRows(ArrayRows(encoder.encoded(X)[0], y, noise), one_output, encoder, kept, n)
 
 
 def query_inputs(estimator: Any, X: Any) -> np.ndarray:
@@ -77,37 +95,25 @@ def query_inputs(estimator: Any, X: Any) -> np.ndarray:
     return np.asarray(encoder.transform(X))
 
 
-def _encoder(X: Any, categorical: Categorical) -> ColumnEncoder:
-    frame = frame_of(X)
-    if not frame.names or not frame.n_rows:
-        check_X_y(
-            np.empty((frame.n_rows, len(frame.names))), np.empty(frame.n_rows)
-        )  # scikit-learn's messages
-    return ColumnEncoder.of(profile_columns(frame, categorical))
-
-
-def _may_hold_text(categorical: Categorical) -> bool:
-    return not (categorical is None or isinstance(categorical, str))
-
-
-def _columns(y: Any) -> np.ndarray:
-    return np.asarray(y, dtype=np.float64).reshape(len(y), -1)
-
-
-def _collection(estimator: Any, X: Any, y: Any, settings: Settings) -> TrainingRows:
+def _collection(
+    estimator: Any, X: Any, y: Any, settings: Settings, sample_weight: Any, noise_std: Any
+) -> TrainingRows:
     if not isinstance(settings.engine, DaskEngine):
         raise ValueError(
             f"X is a dask collection, but engine={settings['engine']!r}. "
             "Use engine='dask' to fit it on a cluster, or load it with X.compute()."
         )
-    rows, encoder, names, one_output = DaskRows.of(settings.engine, X, y, settings["categorical_features"])
+    categorical: Categorical = settings["categorical_features"]
+    rows, encoder, names, one_output = DaskRows.of(
+        settings.engine, X, y, categorical, sample_weight, noise_std
+    )
     estimator.n_features_in_ = encoder.n_features
     estimator.__dict__.pop("feature_names_in_", None)
     if names is not None:
         estimator.feature_names_in_ = np.array(names, dtype=object)
     source: RowSource = rows
     if rows.n <= SAMPLE_ROWS:
-        _, Z, targets = rows.take(np.arange(rows.n))
-        Z, targets = check_X_y(Z, targets, multi_output=True, y_numeric=True, order="C", estimator=estimator)
-        source = ArrayRows(Z, targets)
-    return TrainingRows(source, one_output, encoder)
+        _, Z, targets, noise = rows.take(np.arange(rows.n))
+        Z, targets = check_X_y(Z, targets, order="C", estimator=estimator, **_TARGETS)
+        source = ArrayRows(Z, targets, noise)
+    return TrainingRows(source, one_output, encoder, None, rows.n)

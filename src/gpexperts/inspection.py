@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from gpexperts.kernels.named import hyperparameter_names
 from gpexperts.kernels.raw import of_scales
 from gpexperts.metrics import Width, gaussian_width, share_inside
+from gpexperts.model import FittedModel
 from gpexperts.prepare import experts_view
 from gpexperts.selection import GGMSelector
 from gpexperts.training.likelihood import TraceRow
@@ -37,6 +38,7 @@ __all__ = [
     "principal_axes",
     "scale_names",
     "scale_spreads",
+    "scored",
     "selection_counts",
     "single_output",
     "stages",
@@ -82,7 +84,8 @@ def single_output(model: Any, what: str) -> None:
 
 def hyperparameters(model: Any) -> list[Hyperparameter]:
     """Return the free hyperparameters of `kernel_`; length scales have the names of their inputs."""
-    names = scale_names(model)
+    trend = model.model_.trend
+    names = [*scale_names(model), *(["trend"] * (0 if trend is None else trend.n_inputs))]
     rows = []
     values = np.exp(model.kernel_.theta)
     for name, value in zip(hyperparameter_names(model.kernel_), values, strict=True):
@@ -116,7 +119,8 @@ def length_scales(model: Any) -> np.ndarray:
     check_is_fitted(model)
     fitted = model.model_
     lengths = fitted.covariance.metric(np.ones(fitted.experts.n_features)) * fitted.x_scale.scale
-    return np.asarray(of_scales(lengths, fitted.encoder.scale_index))
+    # Without those of a trend, which come last.
+    return np.asarray(of_scales(lengths[: fitted.encoder.width], fitted.encoder.scale_index))
 
 
 def scale_spreads(model: Any, X: np.ndarray) -> np.ndarray:
@@ -127,7 +131,7 @@ def scale_spreads(model: Any, X: np.ndarray) -> np.ndarray:
 
 
 def noise_std(model: Any) -> float:
-    """Return the standard deviation of the noise of the first target, in its units."""
+    """Return the standard deviation of the noise of the first target, in its units; transformed if it is."""
     check_is_fitted(model)
     return float(np.sqrt(model.model_.covariance.noise_variance) * model.model_.y_scale.scale[0])
 
@@ -139,7 +143,7 @@ def n_training_rows(model: Any) -> int:
     """Return the number of rows of all experts; rows held out by `calibrate` do not count."""
     check_is_fitted(model)
     experts = model.model_.experts
-    return int(experts.sizes.sum()) + (0 if experts.shared is None else len(experts.shared[0]))
+    return int(experts.sizes.sum()) + (0 if experts.shared is None else len(experts.shared.X))
 
 
 def training_inputs(model: Any) -> np.ndarray:
@@ -148,14 +152,35 @@ def training_inputs(model: Any) -> np.ndarray:
     Categories, gaps and dates are encoded; `model_.encoder.decode` returns them.
     """
     X, _ = _training_rows(model)
-    return np.asarray(model.model_.x_scale.restore(X))
+    return np.asarray(model.model_.user_inputs(X))
 
 
 def training_targets(model: Any) -> np.ndarray:
-    """Return the training targets, (n,) or (n, p), in the order of `training_inputs`."""
-    _, y = _training_rows(model)
-    y = np.asarray(model.model_.y_scale.restore(y))
-    return y[:, 0] if model.model_.one_output else y
+    """Return the training targets, (n,) or (n, p), in the order of `training_inputs`.
+
+    If a trend is the mean and the rows are on a cluster, its values for queries are used, which have seen the
+    rows: these targets are then not exact.
+    """
+    check_is_fitted(model)
+    fitted = model.model_
+    y = _given_targets(fitted)
+    if y is None:
+        X, y = _training_rows(model)
+        y = np.asarray(fitted.y_scale.restore(y))
+        if fitted.trend is not None and fitted.trend.is_mean:
+            y = y + fitted.trend.predict(fitted.user_inputs(X))
+        if fitted.target is not None:
+            y = fitted.target.inverse(y)
+    return y[:, 0] if fitted.one_output else y
+
+
+def _given_targets(model: FittedModel) -> np.ndarray | None:
+    """The targets that the model keeps beside those of its experts, in the order of `training_inputs`."""
+    if model.targets is None or model.labels is None:
+        return None
+    numbers = np.concatenate(list(model.experts.row_batches(2, 1 << 62)))
+    shared = np.flatnonzero(model.labels[model.labels >= -1] == -1)
+    return model.targets[np.concatenate([shared, numbers])]
 
 
 def training_row_numbers(model: Any) -> np.ndarray:
@@ -181,17 +206,17 @@ def file_row_numbers(model: Any, rows: np.ndarray) -> np.ndarray:
 def input_ranges(model: Any) -> np.ndarray:
     """Return the smallest and the largest training value of each encoded input, (d, 2)."""
     X, _ = _training_rows(model)
-    return np.asarray(model.model_.x_scale.restore(np.stack([X.min(axis=0), X.max(axis=0)]))).T
+    return np.asarray(model.model_.user_inputs(np.stack([X.min(axis=0), X.max(axis=0)]))).T
 
 
 def _training_rows(model: Any) -> tuple[np.ndarray, np.ndarray]:
     """Inputs (n, d) and targets (n, p) of all experts, in kernel units."""
     check_is_fitted(model)
     experts = model.model_.experts
-    X, y = experts.take(np.arange(experts.sizes.sum()))
+    X, y, _ = experts.take(np.arange(experts.sizes.sum()))
     if experts.shared is None:
         return X, y
-    return np.concatenate([experts.shared[0], X]), np.concatenate([experts.shared[1], y])
+    return np.concatenate([experts.shared.X, X]), np.concatenate([experts.shared.y, y])
 
 
 # ----------------------------------------------------------------------------------------- experts
@@ -253,7 +278,7 @@ def expert_graph(model: Any) -> ExpertGraph:
 
 
 def calibration_curve(
-    y: ArrayLike, mean: ArrayLike, std: ArrayLike, width: Width = gaussian_width
+    y: ArrayLike, mean: ArrayLike, std: ArrayLike, width: Width = gaussian_width, z: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the empirical coverage of central intervals at the levels 0.01 to 0.99.
 
@@ -262,6 +287,8 @@ def calibration_curve(
     y, mean, std : array-like of shape (n,)
     width : callable
         Level ↦ half width of the interval, in units of std; such as an estimator's `interval_width`.
+    z : ndarray of shape (n,), optional
+        Standardised residuals, where they are not (y − mean) / std.
 
     Returns
     -------
@@ -269,9 +296,20 @@ def calibration_curve(
         Without the levels for which too few rows were held out (conformal intervals).
     """
     levels = (np.arange(1, 100) / 100).tolist()
-    shares = {level: share_inside(y, mean, std, level, width) for level in levels}
+    shares = {level: share_inside(y, mean, std, level, width, z) for level in levels}
     known = {level: share for level, share in shares.items() if share is not None}
     return np.array(list(known)), np.array(list(known.values()))
+
+
+def scored(model: Any, X: np.ndarray, y: np.ndarray) -> dict[str, np.ndarray]:
+    """Return what `metrics.score` needs beside mean and std, for inputs (n, d) as `training_inputs` has them.
+
+    Nothing where the target is not transformed. Otherwise `z`, standardised residuals of the transformed
+    target, and `log_density`, of the target itself.
+    """
+    check_is_fitted(model)
+    terms: dict[str, np.ndarray] = model.predictor_.score_terms(np.asarray(X, dtype=float), y)
+    return terms
 
 
 @contextmanager

@@ -131,6 +131,37 @@ PARAMETERS: dict[str, Parameter] = {
         "|y − mean|/std: at least `level` of new rows lie inside, whatever the model.",
         str,
     ),
+    "noise": Parameter(
+        "gaussian",
+        '{"gaussian", "student", "auto"}',
+        '"student" is for outliers: rows beyond four standard deviations of their leave-one-out residual get '
+        "small weights, after Student-t noise. std and intervals are then those of an ordinary observation. "
+        '"auto" keeps what the density of rows given their neighbours prefers.',
+        str,
+    ),
+    "target_transform": Parameter(
+        None,
+        '{None, "log", "yeo-johnson", "auto"} or transformer',
+        "A function of the target that the model is fitted to, for skewed or positive targets. Predictions "
+        "are in the units of the target: mean and std of its distribution, and transformed quantiles. "
+        '"auto" keeps what the density of rows given their neighbours prefers, nothing included.',
+        str,
+    ),
+    "trend": Parameter(
+        None,
+        '{None, "linear", "boosting", "auto"} or regressor',
+        "A regressor that the experts build on, fitted in five folds so that no row is predicted by one that "
+        'has seen it. "boosting" is scikit-learn\'s HistGradientBoosting. "auto" tries both and none, and '
+        "keeps what the density of rows given their neighbours prefers. Of more than 500,000 rows, also on a "
+        "cluster, a sample fits the trend.",
+        str,
+    ),
+    "trend_role": Parameter(
+        "auto",
+        '{"auto", "mean", "input", "both"}',
+        "Whether the trend is the mean that experts correct, one more input of the experts, or both.",
+        str,
+    ),
 }
 
 RENAMED: dict[str, str] = {

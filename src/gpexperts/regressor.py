@@ -51,10 +51,10 @@ class DistributedGPRegressor(FittedAttributes, CallbackSupport, RegressorMixin, 
         named kernel, of the standardised targets). ``kernel=kernel_`` gives the same model again.
     n_experts_ : int
     labels_ : ndarray of int, shape (n,)
-        Expert of each training row; −1 for shared rows (GRBCM), −2 for rows held out by `calibrate`. Not
-        available for large dask collections.
+        Expert of each training row; −1 for shared rows (GRBCM), −2 for rows held out by `calibrate`, −3
+        for rows of weight 0. Not available for large dask collections.
     centroids_ : ndarray of shape (n_experts_, d)
-        In the inputs of the kernel: d is `n_features_in_` unless categories, gaps or dates were encoded.
+        In the encoded inputs: d is `n_features_in_` unless there are categories, gaps or dates.
     log_marginal_likelihood_value_ : float
         Of the rows that training used last.
     trace_ : list of TraceRow
@@ -110,6 +110,10 @@ class DistributedGPRegressor(FittedAttributes, CallbackSupport, RegressorMixin, 
         random_state: Any = None,
         verbose: int = 0,
         calibrate: str | None = None,
+        noise: str = "gaussian",
+        target_transform: Any = None,
+        trend: Any = None,
+        trend_role: str = "auto",
     ) -> None:
         self.n_experts = n_experts
         self.expert_size = expert_size
@@ -130,6 +134,10 @@ class DistributedGPRegressor(FittedAttributes, CallbackSupport, RegressorMixin, 
         self.random_state = random_state
         self.verbose = verbose
         self.calibrate = calibrate
+        self.noise = noise
+        self.target_transform = target_transform
+        self.trend = trend
+        self.trend_role = trend_role
 
     def __setattr__(self, name: str, value: Any) -> None:
         with self._changing_settings() if name in PARAMETERS else nullcontext():
@@ -157,7 +165,7 @@ class DistributedGPRegressor(FittedAttributes, CallbackSupport, RegressorMixin, 
     # ----------------------------------------------------------------------------------------- fit
 
     @reports_progress
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, noise_std: Any = None) -> Self:
         """Train the shared hyperparameters and divide the rows among experts.
 
         Parameters
@@ -167,6 +175,15 @@ class DistributedGPRegressor(FittedAttributes, CallbackSupport, RegressorMixin, 
             are encoded; see `categorical_features`.
         y : array-like of shape (n,) or (n, n_outputs)
             Several outputs share the parts and the hyperparameters.
+        sample_weight : array-like of shape (n,), optional
+            Weight of each row, by which its noise variance is divided: at given hyperparameters
+            (``optimizer=None``), a row of weight 2 counts as the row twice. A row of weight 0 is left out.
+            If hyperparameters are learned, weights are first divided by their mean, so that only their
+            ratios matter, and the learned noise is that of a row of average weight.
+        noise_std : array-like of shape (n,), optional
+            Known standard deviation of the error of each target, in the units of y. Its square is added to
+            the noise variance that is learned. For one output only. Predictions are for a new observation
+            without such an error.
 
         Returns
         -------
@@ -175,8 +192,15 @@ class DistributedGPRegressor(FittedAttributes, CallbackSupport, RegressorMixin, 
         with self._all_or_nothing():
             settings = Settings.of(self.get_params(deep=False))
             self.__dict__.pop("table_", None)  # what a model file says of the former training table
-            rows, one_output, encoder = training_rows(self, X, y, settings)
-            model = fit_model(rows, settings, one_output=one_output, encoder=encoder)
+            given = training_rows(self, X, y, settings, sample_weight, noise_std)
+            model = fit_model(
+                given.rows,
+                settings,
+                one_output=given.one_output,
+                encoder=given.encoder,
+                kept=given.kept,
+                n_given=given.n,
+            )
             predictor = Predictor.build(model, settings)
             predictor.report_jitter()
             self._lock = self.__dict__.get("_lock") or threading.RLock()
@@ -241,7 +265,8 @@ class DistributedGPRegressor(FittedAttributes, CallbackSupport, RegressorMixin, 
             Whether to return standard deviations too.
         latent : bool
             Whether they are those of the noise-free function instead of a new observation. Only the latter
-            are changed by ``calibrate="scale"``.
+            are changed by ``calibrate="scale"``. With `target_transform` the mean is that of the noise-free
+            function too.
         return_interval : float, optional
             A probability, such as 0.95: return the ends of the intervals of `predict_interval` too. This also
             works as ``pipeline.predict(X, return_interval=0.95)``.
@@ -266,9 +291,16 @@ class DistributedGPRegressor(FittedAttributes, CallbackSupport, RegressorMixin, 
     def _interval(self, X: Any, level: Any) -> tuple[Any, Any, Any]:
         """Mean and the ends of the intervals."""
         predictor = self.predictor_  # one for width, mean and std
+        model = predictor.model
+        if not self._is_lazy(X):
+            mean, lower, upper = predictor.interval(self._queries(X), level)
+            return model.shaped(mean), model.shaped(lower), model.shaped(upper)
         width = predictor.interval_width(level)
         mean, std = self._predicted(predictor, X, return_std=True)
-        return mean, mean - width * std, mean + width * std
+        if model.target is None:
+            return mean, mean - width * std, mean + width * std
+        names = self._known_names()
+        return mean, *predict_lazily(predictor, X, names, return_std=True, latent=False, width=width)
 
     @reports_progress
     def log_density(self, X: Any, y: Any) -> np.ndarray:
@@ -282,17 +314,23 @@ class DistributedGPRegressor(FittedAttributes, CallbackSupport, RegressorMixin, 
         Returns
         -------
         ndarray of the shape of y
-            log N(y; mean, std²) with mean and std of `predict`.
+            log N(y; mean, std²) with mean and std of `predict`; with `target_transform` that of the
+            transformed target, plus the log of the slope.
         """
-        mean, std = self._predicted(self.predictor_, X, return_std=True)
-        return gaussian_log_density(y, mean, std)
+        predictor = self.predictor_
+        model = predictor.model
+        if model.target is None:
+            mean, std = self._predicted(predictor, X, return_std=True)
+            return gaussian_log_density(y, mean, std)
+        Z, targets = self._queries(X), np.asarray(y, dtype=float)
+        if targets.shape != ((len(Z),) if model.one_output else (len(Z), model.n_outputs)):
+            raise ValueError(f"X has {len(Z)} rows, and y has the shape {targets.shape}.")
+        return np.asarray(model.shaped(predictor.scored(Z, targets.reshape(len(Z), -1))[1]))
 
     def _predicted(self, predictor: Predictor, X: Any, *, return_std: bool, latent: bool = False) -> Any:
         model = predictor.model
-        if is_collection(X) and not isinstance(model.experts, LocalExperts):
-            names = getattr(self, "feature_names_in_", None)
-            known = None if names is None else [str(name) for name in names]
-            return predict_lazily(predictor, X, known, return_std=return_std, latent=latent)
+        if self._is_lazy(X):
+            return predict_lazily(predictor, X, self._known_names(), return_std=return_std, latent=latent)
         mean, std = predictor.predict(self._queries(X), return_std=return_std, latent=latent)
         return (model.shaped(mean), model.shaped(std)) if return_std else model.shaped(mean)
 
@@ -300,7 +338,8 @@ class DistributedGPRegressor(FittedAttributes, CallbackSupport, RegressorMixin, 
     def predict_interval(self, X: Any, level: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
         """Predict intervals that contain a new observation with the given probability.
 
-        They are mean ± width · std. Without `calibrate` the width is a quantile of |y − mean| / std of the
+        They are mean ± width · std, or with `target_transform` those of the transformed target, transformed
+        back. Without `calibrate` the width is a quantile of |y − mean| / std of the
         held-out rows that chose the experts (that of a Gaussian where there are too few of them). With
         ``"scale"`` it is that of a Gaussian. With ``"conformal"`` it is a quantile for rows that nothing else
         has used: the probability then holds for any model, on average over new rows that are drawn like the
@@ -323,6 +362,14 @@ class DistributedGPRegressor(FittedAttributes, CallbackSupport, RegressorMixin, 
         """
         _, lower, upper = self._interval(X, level)
         return lower, upper
+
+    def _is_lazy(self, X: Any) -> bool:
+        """Whether X is a collection that the cluster of the experts predicts."""
+        return is_collection(X) and not isinstance(self.model_.experts, LocalExperts)
+
+    def _known_names(self) -> list[str] | None:
+        names = getattr(self, "feature_names_in_", None)
+        return None if names is None else [str(name) for name in names]
 
     def select(self, X: Any) -> np.ndarray:
         """Return the selected experts of each query, best first.

@@ -19,6 +19,7 @@ from gpexperts.choices import Choice
 from gpexperts.engines.base import Engine
 from gpexperts.experts.moments import ExpertMoments, Prediction, Request
 from gpexperts.held_out import Held
+from gpexperts.row_noise import observation_variance, weights
 
 __all__ = ["NEIGHBORS", "Setups", "Tuned", "Tuning", "leaves_corrections", "scores_of", "tune"]
 
@@ -117,6 +118,8 @@ class Tuned(NamedTuple):
     choice: Choice
     scores: np.ndarray
     """(n, p) |y − mean| / std of the held-out rows."""
+    weights: np.ndarray
+    """(n,) their weights."""
 
 
 def leaves_corrections(aggregator: Aggregator) -> bool:
@@ -138,11 +141,16 @@ def tune(held: list[Held], setups: Setups, aggregator: Aggregator, engine: Engin
     return _Tuner(held, aggregator, engine).choose(setups)
 
 
-def scores_of(held: list[Held], setups: Setups, aggregator: Aggregator, engine: Engine) -> np.ndarray:
-    """Return |y − mean| / std (n, p) of the held-out rows, for one setup and an aggregator as it is."""
+def scores_of(
+    held: list[Held], setups: Setups, aggregator: Aggregator, engine: Engine
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return |y − mean| / std (n, p) of the held-out rows, for one setup and an aggregator as it is.
+
+    Also returned are the weights (n,) of the rows.
+    """
     (k,), (m,) = setups
     tuner = _Tuner(held, aggregator, engine)
-    return tuner.scores(Tuning(k, m), tuner.moments(k, m))
+    return tuner.scores(Tuning(k, m), tuner.moments(k, m)), tuner.weights
 
 
 class _Tuner:
@@ -152,7 +160,9 @@ class _Tuner:
         self.held, self.aggregator, self.engine = held, aggregator, engine
         self.experts = held[0].rest
         self.y = np.concatenate([h.y for h in held])
-        self.noise = self.experts.covariance.noise_variance
+        noise = np.concatenate([h.noise for h in held])
+        self.weights = weights(noise)
+        self.noise = observation_variance(noise, self.experts.covariance.noise_variance)
         self.corrects = leaves_corrections(aggregator)
         self.tried: dict[Tuning, tuple[float, ExpertMoments]] = {}
 
@@ -181,7 +191,8 @@ class _Tuner:
             tuning, evidence["nlpd_by_correction"] = self._corrected(tuning, moments)
         evidence["tuning"] = tuning._asdict()
         reason = _reason(tuning, by_setup, len(self.y))
-        return Tuned(tuning, Choice(str(tuning), reason, evidence), self.scores(tuning, moments))
+        scores = self.scores(tuning, moments)
+        return Tuned(tuning, Choice(str(tuning), reason, evidence), scores, self.weights)
 
     def _cheapest(self, price: float) -> Tuning:
         """The setup with the best loss, after the price of its time."""
@@ -220,7 +231,7 @@ class _Tuner:
 
     def _promises(self, small: int, large: int) -> bool:
         """Whether an own expert of more rows is better on a part of the held-out rows."""
-        few = [h._replace(X=h.X[::EVERY], y=h.y[::EVERY]) for h in self.held]
+        few = [h._replace(X=h.X[::EVERY], y=h.y[::EVERY], noise=h.noise[::EVERY]) for h in self.held]
         some = _Tuner(few, self.aggregator, self.engine)
         some._try((Tuning(0, m), some.moments(0, m)) for m in (small, large))
         return some.tried[Tuning(0, large)][0] < some.tried[Tuning(0, small)][0] - WORTHWHILE
@@ -274,9 +285,9 @@ class _Tuner:
             tried = self._corrections(Tuning(0), moments, ROUGH_DISAGREEMENTS, ROUGH_LOCAL_NOISES)
             nlpd = min(loss for loss, _ in tried)
         else:
-            nlpd = float(_nlpd(residual, np.sqrt(prediction.observation_var(self.noise))))
-        error = max(float(np.mean(residual**2)), np.finfo(float).tiny)
-        return 0.5 * (nlpd + 0.5 * float(np.log(error)))
+            nlpd = float(_nlpd(residual, np.sqrt(prediction.observation_var(self.noise)), self.weights))
+        error = float(np.average(np.mean(residual**2, axis=1), weights=self.weights))
+        return 0.5 * (nlpd + 0.5 * float(np.log(max(error, np.finfo(float).tiny))))
 
     def _corrected(self, tuning: Tuning, moments: ExpertMoments) -> tuple[Tuning, dict[str, float]]:
         """Choose the corrections of an observation's variance: the fewest that are as good as the best."""
@@ -299,7 +310,7 @@ class _Tuner:
             floored = tuning._replace(floor=floor)
             prediction = floored.applied(self.aggregator).combine(moments)
             std = np.sqrt(prediction.observation_var(self.noise))
-            if _nlpd(self.y - prediction.mean, std) <= loss + PREMIUM:
+            if _nlpd(self.y - prediction.mean, std, self.weights) <= loss + PREMIUM:
                 return floored
         return tuning
 
@@ -328,7 +339,7 @@ class _Tuner:
         share = 1.0 - prediction.var[:, None] / prior_var[:, None]
         root_factor = np.exp(0.5 * np.log(scales)[:, None, None] * share)
         std = np.sqrt(prediction.observation_var(self.noise)) * root_factor
-        return _nlpd(self.y - prediction.mean, std).tolist()
+        return _nlpd(self.y - prediction.mean, std, self.weights).tolist()
 
     def scores(self, tuning: Tuning, moments: ExpertMoments) -> np.ndarray:
         prediction = tuning.applied(self.aggregator).combine(moments)
@@ -351,10 +362,14 @@ def _reason(tuning: Tuning, by_setup: dict[str, float], n: int) -> str:
     )
 
 
-def _nlpd(residual: np.ndarray, std: np.ndarray) -> np.ndarray:
-    """NLPD (…) of residuals (n, p) and stds (…, n, p), with standardised residuals clipped to ±`CLIPPED`."""
+def _nlpd(residual: np.ndarray, std: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """NLPD (…) of residuals (n, p) and stds (…, n, p), averaged by the weights (n,) of the rows.
+
+    Standardised residuals are clipped to ±`CLIPPED`.
+    """
     z = np.clip(residual / std, -CLIPPED, CLIPPED)
-    return np.asarray(np.mean(0.5 * z**2 + np.log(std), axis=(-2, -1)) + 0.5 * np.log(2.0 * np.pi))
+    each = np.mean(0.5 * z**2 + np.log(std), axis=-1)
+    return np.asarray(np.average(each, axis=-1, weights=weight) + 0.5 * np.log(2.0 * np.pi))
 
 
 def _number_of_corrections(tuning: Tuning) -> int:

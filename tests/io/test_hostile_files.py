@@ -186,6 +186,7 @@ def assert_refused(tmp_path: Path, content: bytes, words: str) -> None:
 MODEL = (
     "x_scale", "y_scale", "kernel", "raw_inputs", "X", "y", "numbers", "offsets", "shared", "jitter",
     "centroids", "labels", "one_output", "trace", "seeds", "calibrate", "held_out", "choices",
+    "noise", "targets", "trend", "target",
 )  # fmt: skip
 LEARNED = ("selector", "tuning", "choices")
 
@@ -273,6 +274,12 @@ def deep_kernel(n: int) -> dict:
         (0, ("model", "seeds"), [10**20, 1]),
         (0, ("model", "trace"), []),
         (0, ("model", "choices", "kernel", "reason"), 3),
+        (0, ("model", "noise"), [[1.0, 0.0]]),
+        (0, ("model", "targets"), [1.0]),
+        (0, ("model", "trend"), {"role": "eval", "name": "x", "predictors": []}),
+        (0, ("model", "trend"), {"role": "mean", "name": "x", "predictors": [{}]}),
+        (0, ("model", "target"), {"name": "eval"}),
+        (0, ("model", "target"), {"name": "yeo-johnson", "power": [1.0], "scale": [1.0]}),
         (0, ("learned", "tuning", "n_selected"), 4),
         (0, ("learned", "tuning", "n_selected"), 10**9),
         (1, ("learned", "tuning", "n_selected"), 0),

@@ -53,6 +53,7 @@ def evaluate(
         training_targets(fitted),
         rows.seconds,
         width=fitted.interval_width,
+        **fitted.predictor_.score_terms(fitted.model_.encoder.encoded(rows.inputs)[0], rows.y),
     )
     if rows.is_training_table:
         print_note(

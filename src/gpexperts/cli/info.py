@@ -84,7 +84,7 @@ def _inputs(model: Any) -> list[dict[str, Any]]:
 
     encoder = model.model_.encoder
     limits = [of_scales(limit, encoder.scale_index) for limit in inspection.input_ranges(model).T]
-    has_range = of_scales(encoder.standardized, encoder.scale_index)
+    has_range = of_scales(encoder.layout(encoder.width).standardized, encoder.scale_index)
     found = zip(
         inspection.scale_names(model), *limits, inspection.length_scales(model), has_range, strict=True
     )

@@ -13,6 +13,6 @@
 """
 
 from gpexperts.columns.column import Column
-from gpexperts.columns.encoder import ColumnEncoder
+from gpexperts.columns.encoder import ColumnEncoder, InputLayout
 
-__all__ = ["Column", "ColumnEncoder"]
+__all__ = ["Column", "ColumnEncoder", "InputLayout"]

@@ -6,18 +6,18 @@ import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from gpexperts.choices import Choice
-from gpexperts.columns.column import Column, column_of
+from gpexperts.columns.column import Column, Part, column_of
 from gpexperts.columns.frames import Frame, frame_of
 from gpexperts.columns.profile import Categorical, ColumnProfile, profile_column
 from gpexperts.exceptions import ColumnWarning
 from gpexperts.scaling import rounded
 
-__all__ = ["ColumnEncoder", "profile_columns", "warn_of_columns"]
+__all__ = ["ColumnEncoder", "InputLayout", "profile_columns", "warn_of_columns"]
 
 
 def profile_columns(frame: Frame, categorical: Categorical) -> list[ColumnProfile]:
@@ -48,6 +48,15 @@ def _chosen(names: Sequence[str], categorical: Categorical) -> list[bool | None]
                 raise ValueError(f"categorical_features has the position {entry}, but X has {d} columns.")
             positions.add(entry % d)
     return [k in positions for k in range(d)]
+
+
+class InputLayout(NamedTuple):
+    """What training has to know of the inputs."""
+
+    scale_index: np.ndarray | None
+    """(d,) the length scale of each input; None if each has its own."""
+    standardized: np.ndarray
+    """(d,) whether an input is scaled to unit variance; categories and cycles are not."""
 
 
 @dataclass(frozen=True)
@@ -126,14 +135,17 @@ class ColumnEncoder:
     @cached_property
     def scale_index(self) -> np.ndarray | None:
         """(width,) the length scale of each input; None if each has its own."""
-        widths = [part.width for column in self.columns for part in column.parts]
-        return None if max(widths) == 1 else np.repeat(np.arange(len(widths)), widths)
+        return self.layout(self.width).scale_index
 
-    @cached_property
-    def standardized(self) -> np.ndarray:
-        """(width,) whether an input is scaled to unit variance; categories and cycles are not."""
+    def layout(self, n_inputs: int) -> InputLayout:
+        """Describe the inputs of a kernel: the encoded ones, and further numbers up to `n_inputs`."""
         parts = [part for column in self.columns for part in column.parts]
-        return np.repeat([part.standardized for part in parts], [part.width for part in parts])
+        parts += [Part("", 1, True)] * (n_inputs - self.width)
+        widths = [part.width for part in parts]
+        return InputLayout(
+            None if max(widths) == 1 else np.repeat(np.arange(len(widths)), widths),
+            np.repeat([part.standardized for part in parts], widths),
+        )
 
     def transform(self, X: Any) -> np.ndarray:
         """Encode a table, or an array with the same columns.

@@ -15,7 +15,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["KINDS", "ArrayFrame", "Frame", "Levels", "Times", "frame_of", "is_frame", "level_texts"]
+__all__ = [
+    "KINDS",
+    "ArrayFrame",
+    "Frame",
+    "Levels",
+    "Times",
+    "frame_of",
+    "is_frame",
+    "level_texts",
+    "rows_of",
+]
 
 KINDS = ("number", "category", "boolean", "date", "empty")
 """What a column may be; an empty one has no value at all."""
@@ -100,6 +110,13 @@ def is_frame(X: Any) -> bool:
     return (library, type(X).__name__) in (
         ("pandas", "DataFrame"), ("polars", "DataFrame"), ("pyarrow", "Table"),
     )  # fmt: skip
+
+
+def rows_of(X: Any, rows: np.ndarray) -> Any:
+    """Return some rows of a table or an array, by position."""
+    if hasattr(X, "iloc"):
+        return X.iloc[rows]
+    return X.take(rows) if is_frame(X) and hasattr(X, "num_rows") else X[rows]
 
 
 def frame_of(X: Any, names: list[str] | None = None) -> Frame:

@@ -71,7 +71,9 @@ def save_model(estimator: Any, path: str | os.PathLike[str], *, include_factors:
             "selector": selector_tree(out, learned.selector),
             "tuning": out.named(learned.tuning._asdict()),
             "choices": choice_trees(out, learned.choices),
-            "calibration": out.encode(learned.calibration and learned.calibration.scores, "calibration"),
+            "calibration": out.encode(
+                None if learned.calibration is None else list(learned.calibration), "calibration"
+            ),
         },
         "table": None if table is None else out.encode(asdict(table), "table_"),
     }
@@ -193,11 +195,16 @@ def _calibration(read: Decoder, tree: Any, model: FittedModel) -> Calibration | 
     """Restore the scores of held-out rows, which only `calibrate` makes necessary."""
     if tree is None and model.held_out is None:
         return None
-    rows = None if model.held_out is None else len(model.held_out[1])
-    scores = read.array(tree, (rows, model.n_outputs))
+    rows = None if model.held_out is None else len(model.held_out.y)
+    scores, weights = tree
+    scores = read.array(scores, (rows, model.n_outputs))
     ascending = len(scores) > 0 and bool((scores >= 0).all() and (np.diff(scores, axis=0) >= 0).all())
     require(ascending, "scores do not ascend")
-    return Calibration(scores)
+    if weights is None:
+        return Calibration(scores)
+    weights = read.array(weights, scores.shape)
+    require(bool((weights > 0).all()), "a weight is not positive")
+    return Calibration(scores, weights)
 
 
 def _factor_trees(out: Encoder, model: FittedModel, settings: Settings) -> list[Any]:

@@ -205,6 +205,9 @@ def score(
     y_train: np.ndarray,
     seconds: float | None = None,
     width: Width = gaussian_width,
+    *,
+    z: np.ndarray | None = None,
+    log_density: np.ndarray | None = None,
 ) -> Scores:
     """Score predictions of one target.
 
@@ -217,22 +220,36 @@ def score(
         What all n predictions took.
     width : callable
         Of the intervals, where they are not the Gaussian ones of mean and std.
+    z, log_density : ndarray of shape (n,), optional
+        Standardised residuals and log densities of the targets, where the prediction is not Gaussian because
+        the target was transformed. CRPS is always that of a Gaussian.
     """
+    msll_, nlpd_ = msll(y, mean, std, y_train) if np.ptp(y_train) > 0 else None, nlpd(y, mean, std)
+    if log_density is not None:
+        exact = -float(np.mean(log_density))
+        msll_, nlpd_ = None if msll_ is None else msll_ + exact - nlpd_, exact
     return Scores(
         n=len(y),
         smse=smse(y, mean) if np.ptp(y) > 0 else None,
         rmse=float(np.sqrt(np.mean((y - mean) ** 2))),
-        msll=msll(y, mean, std, y_train) if np.ptp(y_train) > 0 else None,
-        nlpd=nlpd(y, mean, std),
+        msll=msll_,
+        nlpd=nlpd_,
         crps=crps(y, mean, std),
-        coverage={level: share_inside(y, mean, std, level, width) for level in LEVELS},
+        coverage={level: share_inside(y, mean, std, level, width, z) for level in LEVELS},
         seconds_per_query=None if seconds is None else seconds / len(y),
     )
 
 
-def share_inside(y: Any, mean: Any, std: Any, level: float, width: Width) -> float | None:
-    """Share of targets inside their interval; None if too few rows were held out."""
+def share_inside(
+    y: Any, mean: Any, std: Any, level: float, width: Width, z: np.ndarray | None = None
+) -> float | None:
+    """Share of targets inside their interval; None if too few rows were held out.
+
+    With standardised residuals z (n,), these are compared with the width.
+    """
     try:
+        if z is not None:
+            return float(np.mean(np.abs(z) <= width(level)))
         return coverage(y, mean, std, level, width(level))
     except TooFewRowsError:
         return None

@@ -181,10 +181,12 @@ def _own(model: Any, own: OwnExplanation, q: int) -> dict[str, Any]:
 def _observed(model: Any, observed: Observed, counted: np.ndarray, index: np.ndarray) -> dict[str, Any]:
     y, mean, std = observed.y, observed.mean, observed.std
     width = model.interval_width
-    scores = score(y, mean, std, inspection.training_targets(model), observed.seconds, width=width)
-    levels, shares = inspection.calibration_curve(y, mean, std, width)
+    more = inspection.scored(model, observed.X, y)
+    z = more.get("z")
+    scores = score(y, mean, std, inspection.training_targets(model), observed.seconds, width=width, **more)
+    levels, shares = inspection.calibration_curve(y, mean, std, width, z)
     points = _evenly_spaced(len(y), _MAX_POINTS)
-    error, inside = y - mean, np.abs(y - mean) <= width(_LEVEL) * std
+    error, inside = y - mean, np.abs((y - mean) / std if z is None else z) <= width(_LEVEL)
     return {
         "source": observed.source,
         "n_outside": sum(map(bool, observed.outside)),

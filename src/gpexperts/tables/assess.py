@@ -81,7 +81,8 @@ def assess(
         with counted_elsewhere():
             mean, std = model.predict(inputs, return_std=True)
         seconds = time.perf_counter() - began
-        found = score(y_test, mean, std, y_train, seconds, width=model.interval_width)
+        more = model.predictor_.score_terms(model.model_.encoder.encoded(inputs)[0], y_test)
+        found = score(y_test, mean, std, y_train, seconds, width=model.interval_width, **more)
         scores.setdefault(OURS, []).append(found)
         encoder, n_outputs = model.model_.encoder, 1 if y_train.ndim == 1 else y_train.shape[1]
         X_train, X_test = (baseline_inputs(encoder, some) for some in (train.inputs, inputs))

@@ -10,8 +10,10 @@ from __future__ import annotations
 import numpy as np
 
 from gpexperts.partition.balanced import BalancedPartitioner
+from gpexperts.row_noise import weights
 from gpexperts.rows.arrays import ArrayRows
 from gpexperts.rows.base import Rows, RowSource
+from gpexperts.scaling import ColumnSummary
 from gpexperts.training.likelihood import Block
 from gpexperts.training.predictive import Neighbourhoods
 
@@ -45,10 +47,11 @@ class BlockSampler:
         self.random_state, self._scale_index = random_state, scale_index
         self.n = source.n
         self._order = np.random.RandomState(random_state.randint(2**31 - 1)).permutation(len(sample.number))
-        self.variance = float(sample.y[:, outputs].var())
-        self.spread = _deviations(sample.X, scale_index)
+        w = weights(sample.noise) if sample.noise.shape[1] else None
+        self.variance = _variance(sample.y[:, outputs], w)
+        self.spread = ColumnSummary.of(sample.X, w).shared_spread(scale_index)
         """(d,) of each input; of all inputs together that share a length scale; 1 for constant ones."""
-        self.y_spread = _deviations(sample.y[:, outputs])
+        self.y_spread = ColumnSummary.of(sample.y[:, outputs], w).spread
         """(p,) of each output to train on."""
 
     def draw(self, metric: np.ndarray, n_blocks: int, block_size: int) -> list[Block]:
@@ -92,7 +95,7 @@ class BlockSampler:
         """Return a sampler of the sample alone, where a search takes less time."""
         if len(self.sample.number) == self.n:
             return self
-        rows = ArrayRows(self.sample.X, self.sample.y)
+        rows = ArrayRows(self.sample.X, self.sample.y, self.sample.noise)
         whole = rows.take(np.arange(rows.n))
         return BlockSampler(rows, whole, self._outputs, self.random_state, self._scale_index)
 
@@ -106,10 +109,10 @@ class BlockSampler:
         system = np.concatenate([numbers[others].reshape(n_rows, m)[:, ::-1], own], axis=1)
         rows = self._source.take(np.unique(system))
         at = np.searchsorted(rows.number, system)
-        return Neighbourhoods(rows.X[at], rows.y[:, self._outputs][at])
+        return Neighbourhoods(rows.X[at], rows.y[:, self._outputs][at], rows.noise[at])
 
     def _block(self, rows: Rows, positions: np.ndarray) -> Block:
-        return Block(rows.X[positions], rows.y[positions][:, self._outputs])
+        return Block(rows.X[positions], rows.y[positions][:, self._outputs], rows.noise[positions])
 
 
 def regions(Z: np.ndarray, n_regions: int, random_state: np.random.RandomState) -> list[np.ndarray]:
@@ -126,8 +129,9 @@ def _nearest(Z: np.ndarray, own: np.ndarray, centre: int, k: int) -> np.ndarray:
     return np.sort(own[np.argpartition(distance, k - 1)[:k]])
 
 
-def _deviations(A: np.ndarray, scale_index: np.ndarray | None = None) -> np.ndarray:
-    deviation = A.std(axis=0)
-    if scale_index is not None:  # the variances of one length scale are added, as squared distances are
-        deviation = np.sqrt(np.bincount(scale_index, weights=deviation**2))[scale_index]
-    return np.where(deviation > 0, deviation, 1.0)
+def _variance(y: np.ndarray, weight: np.ndarray | None) -> float:
+    """Variance of all values of y (n, p), whose rows may have weights (n,)."""
+    if weight is None:
+        return float(y.var())
+    share = np.repeat(weight[:, None], y.shape[1], axis=1)
+    return float(np.average((y - np.average(y, weights=share)) ** 2, weights=share))
