@@ -1,18 +1,18 @@
 """Points for the levels of a category, all (nearly) at distance 1 from each other.
 
-A stationary kernel sees levels by their distances only, and levels without order are equally far apart. Few
-levels are the corners of a regular simplex: distances are exactly 1, as of one-hot columns divided by √2,
-with one column less. More levels would need as many columns. They are words of a Gold (1967) code instead:
+A stationary kernel sees levels by their distances only, and levels without order are equally far apart. The
+corners of a regular simplex are exactly at distance 1, as one-hot columns divided by √2, with one column less
+than levels. Where these columns would take too much memory, levels are words of a Gold (1967) code instead:
 sums of the sequences of two shift registers of degree D, with 2^D − 1 columns for up to 4^D levels. Squared
-distances are 1 between the first 2^D levels, and at most 1/4 (D = 5, 6) or 1/8 (D = 7) from 1 otherwise. The
-degree depends on the number of rows, since the points of all rows are in memory.
+distances are 1 between the first 2^D levels, and at most 1/4 (D = 5, 6) or 1/8 (D = 7) from 1 otherwise. That
+has a price: d columns tell the effects of d levels apart, and those of more levels are mixed.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["DEGREES", "MOST_LEVELS", "code_degree", "level_points", "n_columns"]
+__all__ = ["DEGREES", "MOST_LEVELS", "code_degree", "level_points", "most_levels", "n_columns"]
 
 _REGISTERS: dict[int, tuple[tuple[int, ...], tuple[int, ...]]] = {
     5: ((5, 2), (5, 4, 3, 2)),
@@ -20,19 +20,26 @@ _REGISTERS: dict[int, tuple[tuple[int, ...], tuple[int, ...]]] = {
     7: ((7, 3), (7, 3, 2, 1)),
 }
 """Degree ↦ exponents of two polynomials, each with the constant 1, that form a preferred pair."""
-DEGREES = tuple(_REGISTERS)
-MOST_LEVELS = 4 ** max(DEGREES)
+_EXACT = 10
+"""The degree of a simplex that is too large for any of these codes."""
+DEGREES = (*_REGISTERS, _EXACT)
+MOST_LEVELS = 4 ** max(_REGISTERS)
 """Levels that can be told apart."""
 _ENTRIES = 2**25
 """Of the encoded columns of one category: a larger degree is used as long as they take no more (256 MiB)."""
 
 
+def most_levels(degree: int) -> int:
+    """Return the number of points that there are for a degree."""
+    return int(2**degree if degree == _EXACT else 4**degree)
+
+
 def code_degree(n: int, n_rows: int) -> int:
     """Return the degree of the code of n levels in a table of `n_rows` rows."""
-    exact = next((degree for degree in DEGREES if n <= 2**degree), max(DEGREES))
-    affordable = [degree for degree in DEGREES if n_rows * (2**degree - 1) <= _ENTRIES]
-    least = next(degree for degree in DEGREES if n <= 4**degree)
-    return max(least, min(exact, max(affordable, default=min(DEGREES))))
+    possible = [degree for degree in DEGREES if n <= most_levels(degree)]
+    exact = next((degree for degree in possible if n <= 2**degree), max(_REGISTERS))
+    affordable = [degree for degree in possible if n_rows * n_columns(n, degree) <= _ENTRIES]
+    return min(exact, max(affordable, default=min(possible)))
 
 
 def n_columns(n: int, degree: int) -> int:
@@ -46,7 +53,7 @@ def level_points(n: int, degree: int) -> np.ndarray:
     Parameters
     ----------
     n : int
-        Levels, from 1 to 4 ** degree.
+        Levels, from 1 to `most_levels(degree)`.
     degree : int
         One of `DEGREES`.
 
