@@ -134,7 +134,7 @@ def test_400_levels_cost_one_hyperparameter() -> None:
     frame = pd.DataFrame({"code": [f"c{i}" for i in codes], "x": rng.normal(size=1000)})
     model = DistributedGPRegressor(**UNTRAINED).fit(frame, codes % 7)
     assert len(model.kernel_.theta) == 2 + 2
-    assert model.model_.experts.n_features == 400 + 1  # the levels and "other"
+    assert model.model_.experts.n_features == 401 + 1  # the levels, "other", and x
 
 
 def test_arrays_with_gaps_and_chosen_categories() -> None:

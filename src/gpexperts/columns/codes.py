@@ -1,9 +1,8 @@
 """Points for the levels of a category, all (nearly) at distance 1 from each other.
 
-A stationary kernel sees levels by their distances only, and levels without order are equally far apart. The
-corners of a regular simplex are exactly at distance 1, as one-hot columns divided by √2, with one column less
-than levels. Where these columns would take too much memory, levels are words of a Gold (1967) code instead:
-sums of the sequences of two shift registers of degree D, with 2^D − 1 columns for up to 4^D levels. Squared
+A stationary kernel sees levels by their distances only, and levels without order are equally far apart.
+One-hot columns divided by √2 are exactly at distance 1. Where they would take too much memory, levels are
+words of a Gold (1967) code instead: sums of the sequences of two shift registers of degree D, with 2^D − 1 columns for up to 4^D levels. Squared
 distances are 1 between the first 2^D levels, and at most 1/4 (D = 5, 6) or 1/8 (D = 7) from 1 otherwise. That
 has a price: d columns tell the effects of d levels apart, and those of more levels are mixed.
 """
@@ -21,7 +20,7 @@ _REGISTERS: dict[int, tuple[tuple[int, ...], tuple[int, ...]]] = {
 }
 """Degree ↦ exponents of two polynomials, each with the constant 1, that form a preferred pair."""
 _EXACT = 10
-"""The degree of a simplex that is too large for any of these codes."""
+"""The degree of levels that have a column each, but are too many for that by any of these codes."""
 DEGREES = (*_REGISTERS, _EXACT)
 MOST_LEVELS = 4 ** max(_REGISTERS)
 """Levels that can be told apart."""
@@ -44,7 +43,9 @@ def code_degree(n: int, n_rows: int) -> int:
 
 def n_columns(n: int, degree: int) -> int:
     """Return the number of coordinates of `level_points(n, degree)`."""
-    return max(1, min(n, 2**degree) - 1)
+    if n <= 2:
+        return 1
+    return n if n <= 2**degree else 2**degree - 1
 
 
 def level_points(n: int, degree: int) -> np.ndarray:
@@ -62,11 +63,10 @@ def level_points(n: int, degree: int) -> np.ndarray:
     points : ndarray of shape (n, n_columns(n, degree))
         Squared distances are 1 if n is at most 2 ** degree, and nearly 1 otherwise.
     """
+    if n <= 2:
+        return np.arange(float(n))[:, None]
     if n <= 2**degree:
-        points = np.zeros((n, n_columns(n, degree)))
-        if n > 1:  # relative to the first corner: |v_i|² = 1 and v_iᵀv_j = ½
-            points[1:] = np.linalg.cholesky(0.5 * (np.eye(n - 1) + 1.0))
-        return points
+        return np.eye(n) / np.sqrt(2.0)
     generator = np.concatenate([_shifts(taps, degree) for taps in _REGISTERS[degree]])
     bits = (np.arange(n)[:, None] >> np.arange(2 * degree)) & 1
     words = (bits @ generator) % 2
