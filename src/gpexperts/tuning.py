@@ -19,6 +19,7 @@ from gpexperts.choices import Choice
 from gpexperts.engines.base import Engine
 from gpexperts.experts.moments import ExpertMoments, Prediction, Request
 from gpexperts.held_out import Held
+from gpexperts.row_noise import observation_variance, weights
 
 __all__ = ["NEIGHBORS", "Setups", "Tuned", "Tuning", "leaves_corrections", "scores_of", "tune"]
 
@@ -150,6 +151,8 @@ class Tuned(NamedTuple):
     choice: Choice
     scores: np.ndarray
     """(n, p) |y − mean| / std of the held-out rows."""
+    weights: np.ndarray
+    """(n,) their weights."""
 
 
 def leaves_corrections(aggregator: Aggregator) -> bool:
@@ -169,16 +172,21 @@ def tune(held: list[Held], setups: Setups, aggregator: Aggregator, engine: Engin
     engine : Engine
     """
     stride = max(1, sum(len(h.y) for h in held) // COMPARED)
-    few = [h._replace(X=h.X[::stride], y=h.y[::stride]) for h in held] if stride > 1 else held
+    few = [h._replace(X=h.X[::stride], y=h.y[::stride], noise=h.noise[::stride]) for h in held]
     chosen = _Tuner(few, aggregator, engine).choose(setups)
     return _Tuner(held, aggregator, engine).corrected(chosen)
 
 
-def scores_of(held: list[Held], setups: Setups, aggregator: Aggregator, engine: Engine) -> np.ndarray:
-    """Return |y − mean| / std (n, p) of the held-out rows, for one setup and an aggregator as it is."""
+def scores_of(
+    held: list[Held], setups: Setups, aggregator: Aggregator, engine: Engine
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return |y − mean| / std (n, p) of the held-out rows, for one setup and an aggregator as it is.
+
+    Also returned are the weights (n,) of the rows.
+    """
     (k,), (m,) = setups
     tuner = _Tuner(held, aggregator, engine)
-    return tuner.scores(Tuning(k, m), tuner.moments(k, m))
+    return tuner.scores(Tuning(k, m), tuner.moments(k, m)), tuner.weights
 
 
 class _Tuner:
@@ -188,7 +196,9 @@ class _Tuner:
         self.held, self.aggregator, self.engine = held, aggregator, engine
         self.experts = held[0].rest
         self.y = np.concatenate([h.y for h in held])
-        self.noise = self.experts.covariance.noise_variance
+        noise = np.concatenate([h.noise for h in held])
+        self.weights = weights(noise)
+        self.noise = observation_variance(noise, self.experts.covariance.noise_variance)
         self.corrects = leaves_corrections(aggregator)
         self.tried: dict[Tuning, Score] = {}
 
@@ -221,7 +231,7 @@ class _Tuner:
             tuning, evidence["nlpd_by_correction"] = self._corrected(tuning, moments)
         evidence["tuning"] = tuning._asdict()
         choice = Choice(str(tuning), _reason(tuning, evidence["loss_by_setup"], len(self.y)), evidence)
-        return Tuned(tuning, choice, self.scores(tuning, moments))
+        return Tuned(tuning, choice, self.scores(tuning, moments), self.weights)
 
     def _cheapest(self, own: list[Tuning]) -> Tuning:
         """The setup with the best loss after the price of its time; `own` is empty or the best own expert."""
@@ -301,8 +311,9 @@ class _Tuner:
             tried = self._corrections(Tuning(0), moments, ROUGH_DISAGREEMENTS, ROUGH_LOCAL_NOISES)
             nlpd = min(loss for loss, _ in tried)
         else:
-            nlpd = float(_nlpd(residual, np.sqrt(prediction.observation_var(self.noise))))
-        return Score(nlpd, max(float(np.mean(residual**2)), np.finfo(float).tiny))
+            nlpd = float(_nlpd(residual, np.sqrt(prediction.observation_var(self.noise)), self.weights))
+        error = float(np.average(np.mean(residual**2, axis=1), weights=self.weights))
+        return Score(nlpd, max(error, np.finfo(float).tiny))
 
     def _corrected(self, tuning: Tuning, moments: ExpertMoments) -> tuple[Tuning, dict[str, float]]:
         """Choose the corrections of an observation's variance: the fewest that are as good as the best."""
@@ -325,7 +336,7 @@ class _Tuner:
             floored = tuning._replace(floor=floor)
             prediction = floored.applied(self.aggregator).combine(moments)
             std = np.sqrt(prediction.observation_var(self.noise))
-            if _nlpd(self.y - prediction.mean, std) <= loss + PREMIUM:
+            if _nlpd(self.y - prediction.mean, std, self.weights) <= loss + PREMIUM:
                 return floored
         return tuning
 
@@ -354,7 +365,7 @@ class _Tuner:
         share = 1.0 - prediction.var[:, None] / prior_var[:, None]
         root_factor = np.exp(0.5 * np.log(scales)[:, None, None] * share)
         std = np.sqrt(prediction.observation_var(self.noise)) * root_factor
-        return _nlpd(self.y - prediction.mean, std).tolist()
+        return _nlpd(self.y - prediction.mean, std, self.weights).tolist()
 
     def scores(self, tuning: Tuning, moments: ExpertMoments) -> np.ndarray:
         prediction = tuning.applied(self.aggregator).combine(moments)
@@ -377,10 +388,14 @@ def _reason(tuning: Tuning, by_setup: dict[str, float], n: int) -> str:
     )
 
 
-def _nlpd(residual: np.ndarray, std: np.ndarray) -> np.ndarray:
-    """NLPD (…) of residuals (n, p) and stds (…, n, p), with standardised residuals clipped to ±`CLIPPED`."""
+def _nlpd(residual: np.ndarray, std: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """NLPD (…) of residuals (n, p) and stds (…, n, p), averaged by the weights (n,) of the rows.
+
+    Standardised residuals are clipped to ±`CLIPPED`.
+    """
     z = np.clip(residual / std, -CLIPPED, CLIPPED)
-    return np.asarray(np.mean(0.5 * z**2 + np.log(std), axis=(-2, -1)) + 0.5 * np.log(2.0 * np.pi))
+    each = np.mean(0.5 * z**2 + np.log(std), axis=-1)
+    return np.asarray(np.average(each, axis=-1, weights=weight) + 0.5 * np.log(2.0 * np.pi))
 
 
 def _number_of_corrections(tuning: Tuning) -> int:
