@@ -78,7 +78,7 @@ def _option(name: str, parameter: Parameter) -> inspect.Parameter:
 def _words(parameter: Parameter) -> list[str]:
     """Return the names that a parameter accepts: those in quotation marks, and None as "none"."""
     names = parameter.accepts.partition("}")[0]  # objects follow the set of names
-    return [word.lower() for word in re.findall(r'(?<=")\w+(?=")|\bNone\b', names)]
+    return [word.lower() for word in re.findall(r'(?<=")[\w-]+(?=")|\bNone\b', names)]
 
 
 def _shown(default: Any) -> str:
