@@ -4,8 +4,8 @@ A stationary kernel sees levels by their distances only, and levels without orde
 One-hot columns divided by √2 are exactly at distance 1. Where they would take too much memory, levels are
 words of a Gold (1967) code instead: sums of the sequences of two shift registers of degree D, with 2^D − 1
 columns for up to 4^D levels. Squared distances are 1 between the first 2^D levels, and at most 1/4
-(D = 5, 6) or 1/8 (D = 7) from 1 otherwise. That has a price: d columns hold the effects of d levels, and those
-of more levels are mixed.
+(D = 5, 6) or 1/8 (D = 7) from 1 otherwise. That has a price: d columns hold the effects of d levels, and
+those of more levels are mixed.
 """
 
 from __future__ import annotations
