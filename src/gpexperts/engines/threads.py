@@ -51,6 +51,8 @@ class ThreadEngine(Engine):
         items: Sequence[Item],
         costs: Sequence[float] | None = None,
     ) -> list[Result]:
+        if not items:
+            return []
         n_items, n_workers = len(items), self.n_workers
         n_threads = min(n_workers, n_items)
         if n_threads <= 1:
@@ -115,7 +117,12 @@ def usable_workers(n_jobs: int | None) -> int:
         return int(joblib.effective_n_jobs(n_jobs))
     backend, _ = joblib.parallel.get_active_backend()
     nested = getattr(backend, "nesting_level", 0) or multiprocessing.parent_process() is not None
-    return 1 if nested else int(joblib.cpu_count())
+    return 1 if nested else _cores()
+
+
+@cache  # it reads files, and a single prediction is quicker than that
+def _cores() -> int:
+    return int(joblib.cpu_count())
 
 
 _limit_lock = threading.RLock()
