@@ -15,6 +15,7 @@ import numpy as np
 
 from gpexperts.choices import Choice
 from gpexperts.columns import ColumnEncoder
+from gpexperts.engines import Engine, ThreadEngine
 from gpexperts.exceptions import TrendError
 from gpexperts.outliers import Outliers, gross_share, guess_outliers
 from gpexperts.progress import reporters
@@ -39,7 +40,7 @@ FEWEST_ROWS_OF_NOISE = 100
 """Of fewer rows, "auto" does not look for outliers."""
 FEWEST_ROWS = 500
 """Of fewer rows, "auto" tries no trend."""
-HOPELESS = 2.0
+HOPELESS = 1.5
 """A trend whose error is so many times that of predictions from neighbours is given up after one fold."""
 QUICK_KERNEL = "matern32"
 """The kernel of comparisons, where the setting names none."""
@@ -99,7 +100,9 @@ def _with_noise(
         return marked, outliers, {}
     kernel, layout = _quick_kernel(settings), encoder.layout(rows.n_features)
     scores = {
-        name: quick_score(source, kernel, seed, settings.engine, layout, clipped=GROSS_ERROR, by_weight=False)
+        name: quick_score(
+            source, kernel, seed, _engine(settings), layout, clipped=GROSS_ERROR, by_weight=False
+        )
         for name, source in (("gaussian", rows), ("student", marked))
     }
     gain, error = scores["student"].gain_over(scores["gaussian"])
@@ -139,9 +142,9 @@ def _with_target(
     if bool((y.std(axis=0) > 0).all()):
         candidates = {n: fitted_transform(n, y, low) for n in TRANSFORMS if n != "log" or low > 0}
     kernel, layout = _quick_kernel(settings), encoder.layout(rows.n_features)
-    scores = {"none": quick_score(rows, kernel, seed, settings.engine, layout)}
+    scores = {"none": quick_score(rows, kernel, seed, _engine(settings), layout)}
     for name, candidate in candidates.items():
-        scored = quick_score(rows.mapped(candidate), kernel, seed, settings.engine, layout)
+        scored = quick_score(rows.mapped(candidate), kernel, seed, _engine(settings), layout)
         y_scored = candidate.inverse(scored.y)
         slope = candidate.log_slope(y_scored).sum(axis=1)
         scores[name] = scored._replace(log_density=scored.log_density + slope, y=y_scored)
@@ -177,7 +180,7 @@ def _with_trend(
         return Prepared(rows, choices={"trend": Choice(None, why_not)})
     reporters().start("choosing the trend")
     layout = encoder.layout(rows.n_features)
-    without = quick_score(rows, _quick_kernel(settings), seed, settings.engine, layout)
+    without = quick_score(rows, _quick_kernel(settings), seed, _engine(settings), layout)
     fitted: list[CrossFitted] = []
     for name in NAMES:
         try:
@@ -230,13 +233,19 @@ def _chosen(
     prepared = {name: rows.mapped(trend) for name, trend in candidates.items()}
     for name, mapped in prepared.items():
         layout = encoder.layout(mapped.n_features)  # with the inputs of the trend
-        scores[name] = quick_score(mapped, kernel, seed, settings.engine, layout)
+        scores[name] = quick_score(mapped, kernel, seed, _engine(settings), layout)
         reporters().message(2, f"trend, {name}: NLPD {scores[name].nlpd:.4f}")
     best = _best(scores)
     mapped, trend = prepared.get(best, rows), candidates.get(best)
     choice = Choice(None if trend is None else best, _reason(best, scores), _evidence(scores, candidates))
     reporters().message(1, f"trend: {choice}")
     return Prepared(mapped, trend=trend, choices={"trend": choice})
+
+
+def _engine(settings: Settings) -> Engine:
+    """Where comparisons run: here, as their blocks are small."""
+    engine = settings.engine
+    return engine if isinstance(engine, ThreadEngine) else ThreadEngine(settings["n_jobs"])
 
 
 def _quick_kernel(settings: Settings) -> str:

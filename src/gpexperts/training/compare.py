@@ -26,7 +26,7 @@ __all__ = ["Scored", "quick_score"]
 
 BLOCKS = ((16, 100, 20), (16, 150, 12))
 """Blocks, rows in each, and steps of the two stages of training."""
-PREDICTED, NEIGHBORS = 1000, 96
+PREDICTED, NEIGHBORS = 600, 64
 """Rows that are predicted, and rows that predict each."""
 SCALES = tuple(np.geomspace(0.3, 3.0, 21).tolist())
 CLIPPED = 12.0
