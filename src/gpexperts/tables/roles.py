@@ -77,15 +77,15 @@ def target_problem(seen: Seen, role: str) -> str:
     return ""
 
 
-def target_notes(seen: Seen, first_row: int) -> tuple[list[str], list[str]]:
-    """Return notes about gaps and outliers of a target, and options of `fit` for them."""
+def target_notes(seen: Seen, first_row: int) -> list[str]:
+    """Return notes about gaps and outliers of a target that holds numbers."""
     numbers = (
         seen.values.cast(pa.float64())
         if seen.column.kind == "number"
         else seen.values.cast(pa.int8()).cast(pa.float64())
     )
     y = numbers.to_numpy(zero_copy_only=False) if hasattr(numbers, "combine_chunks") else numbers
-    notes, options = [], []
+    notes = []
     if seen.n_missing:
         many = f"{seen.n_missing:,} rows without it are" if seen.n_missing > 1 else "1 row without it is"
         notes.append(f"{many} left out")
@@ -99,8 +99,7 @@ def target_notes(seen: Seen, first_row: int) -> tuple[list[str], list[str]]:
         notes.append(
             f"{int(far.sum()):,} outliers ({far.mean():.2%}), such as {y[first]:g} in row {first_row + first}"
         )
-        options = ["--noise", "student"]
-    return notes, options
+    return notes
 
 
 def _far(y: np.ndarray) -> np.ndarray:

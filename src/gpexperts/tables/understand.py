@@ -58,8 +58,6 @@ class ColumnFacts:
     """What must be decided before a fit."""
     fix: list[str] = field(default_factory=list)
     """Options that settle it."""
-    advice: list[str] = field(default_factory=list)
-    """Options that a target suggests."""
 
     @property
     def name(self) -> str:
@@ -133,10 +131,8 @@ def understand(reader: TableReader, table: pa.Table, plan: Plan) -> Understandin
 
 
 def command_options(understanding: Understanding) -> list[str]:
-    """Return the options of `fit` that settle all problems of the inputs, and those that targets suggest."""
-    fixes = [word for facts in understanding.columns if facts.role != "target" for word in facts.fix]
-    advice = {tuple(facts.advice): facts.advice for facts in understanding.columns}
-    return [*fixes, *(word for words in advice.values() for word in words)]
+    """Return the options of `fit` that settle all problems of the inputs."""
+    return [word for facts in understanding.columns if facts.role != "target" for word in facts.fix]
 
 
 def _asked(name: str, plan: Plan) -> str:
@@ -168,8 +164,7 @@ def _facts(reader: TableReader, table: pa.Table, name: str, plan: Plan) -> Colum
         facts = replace(facts, problem=target_problem(seen, role) or facts.problem)
         if role != "target" or facts.problem:
             return facts
-        notes, advice = target_notes(seen, reader.first_row)
-        return replace(facts, notes=[*facts.notes, *notes], advice=advice)
+        return replace(facts, notes=[*facts.notes, *target_notes(seen, reader.first_row)])
     chosen = name in plan.features or name in plan.types
     reason = reason_to_leave_out(seen, table.num_rows, chosen=chosen)
     if reason:
