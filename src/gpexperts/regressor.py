@@ -110,9 +110,9 @@ class DistributedGPRegressor(FittedAttributes, CallbackSupport, RegressorMixin, 
         random_state: Any = None,
         verbose: int = 0,
         calibrate: str | None = None,
-        noise: str = "gaussian",
+        noise: str = "auto",
         target_transform: Any = None,
-        trend: Any = None,
+        trend: Any = "auto",
         trend_role: str = "auto",
     ) -> None:
         self.n_experts = n_experts

@@ -154,10 +154,7 @@ def test_several_targets(run) -> None:
     out = pq.read_table("out.parquet")
     ends = ("mean", "std", "lower", "upper")
     assert out.column_names == [*(f"{t}_{end}" for t in ("price", "rooms") for end in ends), "outside"]
-    model = gpexperts.load("two.gpx")
-    del model.feature_names_in_
-    table = pacsv.read_csv("new_houses.csv")
-    X = np.delete(inputs(table), 1, axis=1)  # without rooms
+    model, X = gpexperts.load("two.gpx"), inputs(pacsv.read_csv("new_houses.csv")).drop(["rooms"])
     np.testing.assert_array_equal(np.column_stack([out["price_mean"], out["rooms_mean"]]), model.predict(X))
     assert json.loads(run("evaluate", "two.gpx", "test_houses.csv", "--json").out)["n"] == 60
     assert (

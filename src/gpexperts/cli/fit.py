@@ -8,9 +8,10 @@ from typing import Annotated, Any
 import typer
 
 from gpexperts.cli.common import Debug, Format, Quiet, Verbose, print_note, progress
-from gpexperts.cli.parameters import DEFAULTS, OPTIONS, check_fit_parameters, estimator, with_options
+from gpexperts.cli.parameters import DEFAULTS, estimator, with_options
 from gpexperts.cli.run_config import read_config, write_config
 from gpexperts.cli.table_options import TABLE_OPTIONS, with_table_options
+from gpexperts.parameters import PARAMETERS
 
 __all__ = ["fit"]
 
@@ -18,7 +19,7 @@ _SHARE = 0.2
 """Rows that --time-split leaves out, unless --test says otherwise."""
 
 
-@with_options(OPTIONS)
+@with_options(PARAMETERS)
 @with_table_options
 def fit(
     given: dict[str, Any],
@@ -118,7 +119,6 @@ def fit(
     settings = {**DEFAULTS, **stored, **given}
     _check(run)
     model = estimator(settings)
-    check_fit_parameters(model, sample_weight=run.get("weights"), noise_std=run.get("noise_std"))
     destinations = [Path(run["out"]), *([write_config_to] if write_config_to else [])]
     for path in destinations:
         check_target(path)  # before hours of training

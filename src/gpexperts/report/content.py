@@ -207,7 +207,7 @@ def _observed(model: Any, observed: Observed, counted: np.ndarray, index: np.nda
 
 def _outside(texts: Sequence[str]) -> list[list[Any]]:
     """The columns with most rows outside the range of the training rows, and the numbers of these rows."""
-    counts = Counter(name for text in texts if text for name in text.split(", "))
+    counts = Counter(name for text in texts if text for name in text.split("; "))
     return [[name, count] for name, count in counts.most_common(5)]
 
 

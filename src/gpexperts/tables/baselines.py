@@ -21,7 +21,7 @@ from gpexperts.tables.arrow import pa
 
 __all__ = ["baseline_inputs", "baselines", "predicted"]
 
-_FOLDS = 5
+_FOLDS = 3
 """Folds that give the standard deviation of a baseline's error."""
 _MOST_LEVELS = 255
 """That gradient boosting takes as a category."""

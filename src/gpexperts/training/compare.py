@@ -26,7 +26,7 @@ __all__ = ["Scored", "quick_score"]
 
 BLOCKS = ((16, 100, 20), (16, 150, 12))
 """Blocks, rows in each, and steps of the two stages of training."""
-PREDICTED, NEIGHBORS = 1000, 96
+PREDICTED, NEIGHBORS = 600, 64
 """Rows that are predicted, and rows that predict each."""
 SCALES = tuple(np.geomspace(0.3, 3.0, 21).tolist())
 CLIPPED = 12.0
@@ -42,6 +42,8 @@ class Scored(NamedTuple):
     """(k,) of each row."""
     y: np.ndarray
     """(k, p) targets, in their units."""
+    squared_error: float
+    """Mean over rows, by their weights, and outputs, in units of the variance of each output."""
 
     @property
     def nlpd(self) -> float:
@@ -62,7 +64,9 @@ def quick_score(
     seed: int,
     engine: Engine,
     layout: InputLayout,
-    degrees: float | None = None,
+    *,
+    clipped: float = CLIPPED,
+    by_weight: bool = True,
 ) -> Scored:
     """Train a kernel on a few blocks and predict rows from their neighbours.
 
@@ -77,14 +81,16 @@ def quick_score(
     engine : Engine
     layout : InputLayout
         Of the inputs of the source.
-    degrees : float, optional
-        Of Student-t noise: densities are then those of a Student-t distribution.
+    clipped : float
+        Bound of standardised residuals.
+    by_weight : bool
+        Whether rows count by their weights, which are those of outliers too; otherwise all count as one.
     """
     units, varies = choose_units(
         *source.summary(),
         standardize=True,
         kernel_is_object=False,
-        learns_noise=degrees is None,
+        learns_noise=True,
         standardized=layout.standardized,
         warns=False,
     )
@@ -105,15 +111,14 @@ def quick_score(
     y = near.y[:, -1]
     mean, var = _predicted(covariance, near)
     var += np.asarray(observation_variance(near.noise[:, -1], covariance.noise_variance))
-    weight = weights(near.noise[:, -1])
-    if degrees is not None:
-        weight = np.ones(len(y))  # outliers count as they are
+    weight = weights(near.noise[:, -1]) if by_weight else np.ones(len(y))
     density = max(
-        (_log_density(y, mean, scale * var, degrees) for scale in SCALES),
+        (_log_density(y, mean, scale * var, clipped) for scale in SCALES),
         key=lambda each: float(np.average(each, weights=weight)),
     )
     scale = units.y.scale[outputs]
-    return Scored(density - np.log(scale).sum(), weight, y * scale + units.y.shift[outputs])
+    error = float(np.average(np.mean((y - mean) ** 2, axis=1), weights=weight))
+    return Scored(density - np.log(scale).sum(), weight, y * scale + units.y.shift[outputs], error)
 
 
 def _predicted(covariance: Covariance, near: Neighbourhoods) -> tuple[np.ndarray, np.ndarray]:
@@ -131,11 +136,8 @@ def _predicted(covariance: Covariance, near: Neighbourhoods) -> tuple[np.ndarray
     return mean, var
 
 
-def _log_density(y: np.ndarray, mean: np.ndarray, var: np.ndarray, degrees: float | None) -> np.ndarray:
+def _log_density(y: np.ndarray, mean: np.ndarray, var: np.ndarray, clipped: float) -> np.ndarray:
+    """Log densities (n,) of y (n, p), summed over outputs, with standardised residuals clipped."""
     std = np.sqrt(var)[:, None]
-    if degrees is not None:
-        from scipy import stats  # late: it imports much
-
-        return np.asarray(stats.t.logpdf(y, degrees, mean, std).sum(axis=1))
-    z = np.clip((y - mean) / std, -CLIPPED, CLIPPED)
+    z = np.clip((y - mean) / std, -clipped, clipped)
     return -np.sum(0.5 * z**2 + np.log(std) + 0.5 * np.log(2.0 * np.pi), axis=1)
