@@ -25,7 +25,7 @@ CLIPPED = 40.0
 """Standardised residuals are clipped to this size when setups are compared: otherwise a single row with a
 gross error in its target would decide."""
 FLOORS = tuple(np.round(np.geomspace(16.0, 0.001, 29), 4).tolist())
-PREMIUM = 0.02
+PREMIUM = 0.01
 """Candidates of the smallest factor of the variance, and what the chosen one may cost in nats per query: rare
 large errors, which the held-out rows may not show, decide how small a variance can be."""
 WORTHWHILE = 0.002
