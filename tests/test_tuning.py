@@ -101,6 +101,7 @@ def test_the_number_of_neighbours_follows_the_losses(losses, chosen) -> None:
     tuner = object.__new__(choosing._Tuner)
     tuner.tried = {}
     tuner.moments = lambda k, m: m
+    tuner.experts = SimpleNamespace(n_experts=10)
     tuner.rows = SimpleNamespace(score=lambda m: corrections.Score(losses[m], np.exp(2 * losses[m])))
     best = tuner._best_neighbors(list(tuning.NEIGHBORS))
     assert best == tuning.Tuning(0, chosen)

@@ -2,8 +2,8 @@
 
     rows ─► z = T(y) ─► trend: values by cross-fitting ─► inputs (X, trend), targets z − trend
 
-What "auto" leaves open is chosen by the log density of rows given their neighbours (`training.compare`),
-before the model is trained: the model itself is trained once.
+What "auto" leaves open is chosen by the log density of rows given their neighbours (`training.compare`), a
+trend also by the error, before the model is trained: the model itself is trained once.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from gpexperts.validation import is_auto
 __all__ = ["Prepared", "prepare_rows"]
 
 WORTHWHILE = 0.005
-"""Nats per row that a trend must gain, beside one standard error of the gain."""
+"""Nats per row that a trend or a transformed target must gain, beside one standard error of the gain."""
 CLEARLY = 0.05
 """Nats per row that Student-t noise must gain, beside one standard error of the gain."""
 GROSS_ERROR = 6.0
@@ -184,7 +184,7 @@ def _with_trend(
     fitted: list[CrossFitted] = []
     for name in NAMES:
         try:
-            found = cross_fit(name, rows, random_state, worst=HOPELESS * without.squared_error)
+            found = cross_fit(name, rows, random_state, worst=HOPELESS * without.relative_error)
         except TrendError as error:
             reporters().message(1, f"trend: {error}")
             continue
@@ -228,14 +228,14 @@ def _chosen(
     seed: int,
     encoder: ColumnEncoder,
 ) -> Prepared:
-    """Choose by the density of rows given their neighbours; `scores` are those of no trend, if allowed."""
+    """Choose by density and error of rows given neighbours; `scores` has that of no trend, if allowed."""
     kernel = _quick_kernel(settings)
     prepared = {name: rows.mapped(trend) for name, trend in candidates.items()}
     for name, mapped in prepared.items():
         layout = encoder.layout(mapped.n_features)  # with the inputs of the trend
         scores[name] = quick_score(mapped, kernel, seed, _engine(settings), layout)
         reporters().message(2, f"trend, {name}: NLPD {scores[name].nlpd:.4f}")
-    best = _best(scores)
+    best = _best(scores, by_error=True)
     mapped, trend = prepared.get(best, rows), candidates.get(best)
     choice = Choice(None if trend is None else best, _reason(best, scores), _evidence(scores, candidates))
     reporters().message(1, f"trend: {choice}")
@@ -253,12 +253,15 @@ def _quick_kernel(settings: Settings) -> str:
     return kernel if isinstance(kernel, str) and not is_auto(kernel) else QUICK_KERNEL
 
 
-def _best(scores: dict[str, Scored]) -> str:
-    """The name with the largest density; "none" unless another one is clearly better."""
-    best = min(scores, key=lambda name: scores[name].nlpd)
-    if "none" not in scores or best == "none":
+def _best(scores: dict[str, Scored], *, by_error: bool = False) -> str:
+    """The name with the largest gain over "none", if it is clearly better; see `Scored.gain_over`."""
+    names = list(scores)
+    first = scores[names[0]]
+    gains = {name: score.gain_over(first, by_error=by_error) for name, score in scores.items()}
+    best = max(names, key=lambda name: gains[name][0])
+    if names[0] != "none" or best == "none":
         return best
-    gain, error = scores[best].gain_over(scores["none"])
+    gain, error = gains[best]
     return best if gain > WORTHWHILE + error else "none"
 
 

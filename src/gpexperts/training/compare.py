@@ -31,6 +31,7 @@ PREDICTED, NEIGHBORS = 600, 64
 SCALES = tuple(np.geomspace(0.3, 3.0, 21).tolist())
 CLIPPED = 12.0
 """As in the choice of experts: factors of the variance, and bound of standardised residuals."""
+_TINY = np.finfo(float).tiny
 
 
 class Scored(NamedTuple):
@@ -42,17 +43,27 @@ class Scored(NamedTuple):
     """(k,) of each row."""
     y: np.ndarray
     """(k, p) targets, in their units."""
-    squared_error: float
-    """Mean over rows, by their weights, and outputs, in units of the variance of each output."""
+    squared_error: np.ndarray
+    """(k, p) of the predictions of the targets that the model is fitted to, in their units."""
+    relative_error: float
+    """Its mean over rows, by their weights, and outputs, in units of the variance of each output."""
 
     @property
     def nlpd(self) -> float:
         """Negative log density per row and output."""
         return -float(np.average(self.log_density, weights=self.weight)) / self.y.shape[1]
 
-    def gain_over(self, other: Scored) -> tuple[float, float]:
-        """Mean gain in log density per row over another preparation of the same rows, and its error."""
+    def gain_over(self, other: Scored, *, by_error: bool = False) -> tuple[float, float]:
+        """Mean gain per row over another preparation of the same rows, and its standard error.
+
+        The gain is that in log density. With `by_error` it is the mean of that and of half the relative gain
+        in squared error, so that the error counts as much as the density.
+        """
         gain = (self.log_density - other.log_density) / self.y.shape[1]
+        if by_error:
+            mean_square = np.average(other.squared_error, axis=0, weights=self.weight)
+            relative = (other.squared_error - self.squared_error) / np.maximum(mean_square, _TINY)
+            gain = 0.5 * (gain + 0.5 * relative.mean(axis=1))
         mean = float(np.average(gain, weights=self.weight))
         spread = float(np.average((gain - mean) ** 2, weights=self.weight))
         return mean, float(np.sqrt(spread / len(gain)))
@@ -117,8 +128,10 @@ def quick_score(
         key=lambda each: float(np.average(each, weights=weight)),
     )
     scale = units.y.scale[outputs]
-    error = float(np.average(np.mean((y - mean) ** 2, axis=1), weights=weight))
-    return Scored(density - np.log(scale).sum(), weight, y * scale + units.y.shift[outputs], error)
+    square = (y - mean) ** 2
+    relative = float(np.average(np.mean(square, axis=1), weights=weight))
+    in_units = y * scale + units.y.shift[outputs]
+    return Scored(density - np.log(scale).sum(), weight, in_units, square * scale**2, relative)
 
 
 def _predicted(covariance: Covariance, near: Neighbourhoods) -> tuple[np.ndarray, np.ndarray]:

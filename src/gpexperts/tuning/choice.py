@@ -20,9 +20,10 @@ from gpexperts.tuning.setups import Setups, Tuning
 
 __all__ = ["Tuned", "scores_of", "tune"]
 
-FIRST_NEIGHBORS = 256
+FIRST_NEIGHBORS, FIRST_OF_MANY = 256, 128
+"""The m that is tried first, and that with more than `MANY_EXPERTS`: rows are then closer to a query."""
 BESIDE, NEIGHBORS_BESIDE = (1, 2, 4), 128
-"""The m that is tried first, and candidates of K and m used together."""
+"""Candidates of K and m that are used together."""
 COMPARED = 500
 """Held-out rows, about, on which setups are compared. All of them choose the corrections."""
 DOUBLED = 0.04
@@ -152,7 +153,8 @@ class _Tuner:
                 self.tried[Tuning(0, m)] = self.rows.score(self.moments(0, m))
             return self.tried[Tuning(0, m)]
 
-        first = i = min(range(len(own)), key=lambda i: abs(own[i] - FIRST_NEIGHBORS))
+        start = FIRST_OF_MANY if self.experts.n_experts > MANY_EXPERTS else FIRST_NEIGHBORS
+        first = i = min(range(len(own)), key=lambda i: abs(own[i] - start))
         middle = score(own[first])
         while i > 0 and score(own[i - 1]).is_as_good_as(score(own[i])):
             i -= 1

@@ -24,8 +24,8 @@ SCALES = tuple(np.round(np.geomspace(0.1, 10.0, 41), 3).tolist())
 CLIPPED = 40.0
 """Standardised residuals are clipped to this size when setups are compared: otherwise a single row with a
 gross error in its target would decide."""
-FLOORS = (16.0, 8.0, 4.0, 2.0, 1.0, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001)
-PREMIUM = 0.02
+FLOORS = tuple(np.round(np.geomspace(16.0, 0.001, 29), 4).tolist())
+PREMIUM = 0.01
 """Candidates of the smallest factor of the variance, and what the chosen one may cost in nats per query: rare
 large errors, which the held-out rows may not show, decide how small a variance can be."""
 WORTHWHILE = 0.002
