@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -33,7 +30,6 @@ __all__ = [
     "input_ranges",
     "length_scales",
     "n_training_rows",
-    "names_were_checked",
     "noise_std",
     "principal_axes",
     "scale_names",
@@ -311,11 +307,3 @@ def scored(model: Any, X: np.ndarray, y: np.ndarray) -> dict[str, np.ndarray]:
     check_is_fitted(model)
     terms: dict[str, np.ndarray] = model.predictor_.score_terms(np.asarray(X, dtype=float), y)
     return terms
-
-
-@contextmanager
-def names_were_checked() -> Iterator[None]:
-    """Suppress scikit-learn's warning about arrays without names, if the names were checked before."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="X does not have valid feature names")
-        yield
