@@ -9,6 +9,7 @@ __all__ = [
     "ClusterError",
     "ConstantTargetWarning",
     "CorruptModelError",
+    "FederationError",
     "FewerExpertsWarning",
     "GpexpertsWarning",
     "MemoryBudgetError",
@@ -100,6 +101,10 @@ class ClusterError(RuntimeError):
     """
 
     killed_workers = False
+
+
+class FederationError(RuntimeError):
+    """Too few clients of a federation do their part; the message says what each of the others answered."""
 
 
 class MissingExtraError(ImportError):
