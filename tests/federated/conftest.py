@@ -19,4 +19,3 @@ def pytest_ignore_collect(collection_path: os.PathLike[str]) -> bool | None:
     """Modules that import Flower cannot be collected without it; one test says so."""
     here = importlib.util.find_spec("flwr") is not None
     return None if here or os.fspath(collection_path).endswith("test_installed.py") else True
-

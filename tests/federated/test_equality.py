@@ -8,14 +8,21 @@ import numpy as np
 import pytest
 
 from gpexperts import DistributedGPRegressor
-from gpexperts.federated.settings import FederatedSettings
 from gpexperts.predictor import Predictor
-from tests.federated.federations import FaultyGrid, all_experts, fitted, four_clients, function, holdings, queries
+from tests.federated.federations import (
+    FaultyGrid,
+    all_experts,
+    fitted,
+    four_clients,
+    function,
+    holdings,
+    queries,
+)
 
 RULES = ("poe", "gpoe", "bcm", "rbcm", "grbcm")
 
 
-@pytest.mark.parametrize("selection", ["auto", "knn", "dnn", "all"])
+@pytest.mark.parametrize("selection", ["certain", "knn", "dnn", "all"])
 @pytest.mark.parametrize("rule", RULES)
 def test_predictions_are_those_of_the_library(rule: str, selection: str) -> None:
     rows, X = four_clients(), queries()
@@ -26,7 +33,7 @@ def test_predictions_are_those_of_the_library(rule: str, selection: str) -> None
     fit = model.fitted_
     library = Predictor(
         replace(fit.model, experts=all_experts(model, grid, rows)),
-        FederatedSettings.of(model.get_params(deep=False)).library,
+        fit.settings,
         fit.selector,
         fit.tuning,
         {},
@@ -40,7 +47,7 @@ def test_predictions_are_those_of_the_library(rule: str, selection: str) -> None
     assert model.absent_ == set()
 
 
-def fitted_once(grid, communication, **parameters):  # noqa: ANN001, ANN003, ANN201
+def fitted_once(grid, communication, **parameters):
     from gpexperts.federated import FederatedGPRegressor
 
     given = {"kernel": "rbf", "expert_size": 30, "max_steps": 1, "network_rounds": 1, "random_state": 0}
@@ -61,7 +68,7 @@ def test_predictions_are_those_of_the_estimator() -> None:
         kernel=model.kernel_,
         optimizer=None,
         partition=np.concatenate(labels),
-        aggregation="rbcm",
+        aggregation="gpoe",
         selection="knn",
         n_selected=3,
         n_neighbors=0,
@@ -81,7 +88,9 @@ def test_a_secure_sum_changes_nothing() -> None:
         fitted(FaultyGrid(four_clients(), policy=ClientPolicy(**policy)), secure_sum=secure)
         for secure in (True, False)
     )
-    np.testing.assert_array_equal(masked.fitted_.model.covariance.kernel.theta, plain.fitted_.model.covariance.kernel.theta)
+    np.testing.assert_array_equal(
+        masked.fitted_.model.covariance.kernel.theta, plain.fitted_.model.covariance.kernel.theta
+    )
     assert masked.log_.n_rounds == plain.log_.n_rounds + 2 + masked.n_steps_
 
 

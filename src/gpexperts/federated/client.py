@@ -20,6 +20,7 @@ from flwr.supercore.primitives.asymmetric import (
     public_key_to_bytes,
 )
 
+from gpexperts.aggregation.certain import most_certain
 from gpexperts.engines import ThreadEngine
 from gpexperts.experts.moments import Request
 from gpexperts.federated import network, secure
@@ -28,7 +29,9 @@ from gpexperts.federated.local import (
     covariance_named,
     divided,
     held_out_scores,
+    is_length,
     joint_blocks,
+    mixable,
     starts,
 )
 from gpexperts.federated.log import logger
@@ -36,7 +39,7 @@ from gpexperts.federated.masking import Masking
 from gpexperts.federated.messages import KINDS, VERSION, Parcel, Refusal, pack, refused, unpack
 from gpexperts.federated.policy import ClientPolicy, ClientRows
 from gpexperts.federated.privacy import clipped
-from gpexperts.federated.stages import aggregator_named, selector_named
+from gpexperts.federated.stages import CERTAIN, aggregator_named, selector_named
 from gpexperts.federated.state import State
 from gpexperts.partition.base import Parts, centroids_of
 from gpexperts.scaling import ColumnSummary
@@ -166,7 +169,10 @@ class _Client:
             theta = found[kernels[0]].theta - covariance_named(kernels[0], rows.n_features).kernel.theta
             return self.masking.summed(request, [1.0, *self._noisy(request, theta, "start_clip")])
         for name in kernels:
-            values += [n * found[name].score, *(n * found[name].theta)]
+            values += [
+                n * found[name].score,
+                *(n * mixable(found[name].theta, is_length(name, rows.n_features))),
+            ]
         return self.masking.summed(request, values)
 
     def likelihood(self, request: Parcel) -> Parcel:
@@ -224,6 +230,7 @@ class _Client:
                 aggregator_named(str(asked["aggregation"])),
                 [int(k) for k in asked["n_selected"]],
                 self.engine,
+                certain=asked["selection"] == CERTAIN,
             )
             arrays |= {"scores": found.scores, "log_std": found.log_std}
         return Parcel("parts", request.fit, values, arrays)
@@ -231,18 +238,26 @@ class _Client:
     def predict(self, request: Parcel) -> Parcel:
         if "labels" not in self.state:
             raise Refusal("This client has no experts yet.")
-        X, index = request.arrays["X"], request.arrays["index"]
+        X, experts = request.arrays["X"], self.own.experts()
         if self.state.count("n_queries", len(X)) > self.policy.max_queries:
             raise Refusal(f"More than {self.policy.max_queries} queries in one fit.")
-        experts = self.own.experts()
+        k = int(request.values.get("n_certain", 0))
+        index = np.tile(np.arange(experts.n_experts), (len(X), 1)) if k else request.arrays["index"]
         fits = X.ndim == 2 and X.shape[1] == experts.n_features and index.ndim == 2 and len(index) == len(X)
         if not fits or index.min(initial=0) < -1 or index.max(initial=0) >= experts.n_experts:
             raise Refusal(f"Queries of shape {X.shape} with experts of shape {index.shape} do not fit.")
         if not np.isfinite(X).all():
             raise Refusal("Queries must be finite.")
         moments = experts.gather(X, index, Request(), self.engine)
-        assert moments.explained is not None
-        return Parcel("predict", request.fit, {}, {"mean": moments.mean, "explained": moments.explained})
+        arrays = {"mean": moments.mean, "explained": np.asarray(moments.explained)}
+        if 0 < k < experts.n_experts:
+            query, column = np.nonzero(most_certain(moments, k))
+            shape = len(X), k
+            arrays = {
+                name: array[query, column].reshape(*shape, *array.shape[2:]) for name, array in arrays.items()
+            }
+            index = column.reshape(shape)
+        return Parcel("predict", request.fit, {}, {**arrays, "index": index} if k else arrays)
 
     # ---------------------------------------------------------------------------------- noise
 

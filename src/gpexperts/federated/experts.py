@@ -14,7 +14,7 @@ from gpexperts.experts.local import LocalExperts
 from gpexperts.experts.moments import ExpertMoments, ExpertPrediction, Request
 from gpexperts.experts.own import Neighbourhood
 from gpexperts.experts.store import ExpertStore, Sample, Shared
-from gpexperts.federated.federation import Federation, array_of
+from gpexperts.federated.federation import Federation, array_of, require
 from gpexperts.federated.messages import Parcel
 from gpexperts.kernels.base import Covariance
 
@@ -59,6 +59,8 @@ class FederatedExperts(ExpertStore):
         self.jitter: dict[int, float] = {}
         self.ranking: Callable[[np.ndarray], np.ndarray] | None = None
         """Queries (n, d) ↦ all experts (n, M), best first: replacements for those of absent clients."""
+        self.n_certain = 0
+        """If positive, clients give only so many experts of each query, those with the smallest variances."""
         self.absent: set[int] = set()
         """Clients that did not answer, since the last `start_answer`."""
 
@@ -70,6 +72,8 @@ class FederatedExperts(ExpertStore):
         """Evaluate the selected experts; those of absent clients are replaced by the next best."""
         if request.covariance or request.n_neighbors or request.local_noise:
             raise ValueError("Clients of a federation give means and variances of their experts only.")
+        if self.n_certain:
+            return self._gather_certain(X, request, engine)
         index = self._replaced(X, index.copy(), index < 0)
         n, K = index.shape
         mean, explained = np.zeros((n, K, self.n_outputs)), np.zeros((n, K))
@@ -83,8 +87,55 @@ class FederatedExperts(ExpertStore):
                 done |= places
             self.absent |= {client for client, places in asked.items() if not done[places].all()}
             index = self._replaced(X, index, done | (index < 0))
-        query, column = np.nonzero(done)
-        prediction = ExpertPrediction(mean[done], explained[done], None)
+        return self._moments(X, index, mean, explained, request, engine)
+
+    def _gather_certain(self, X: np.ndarray, request: Request, engine: Engine) -> ExpertMoments:
+        """Evaluate all experts; each client gives its most certain ones, and the others are padded."""
+        n, M, p = len(X), self.n_experts, self.n_outputs
+        clients = [client for client in self.first if client not in self.absent]
+        fewest = {client: min(self.n_certain, int((self.owner == client).sum())) for client in clients}
+
+        def answer(client: int, reply: Parcel) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+            k, own = fewest[client], int((self.owner == client).sum())
+            column = array_of(reply, "index", (n, k))
+            require(
+                np.issubdtype(column.dtype, np.integer)
+                and bool(((column >= 0) & (column < own)).all())
+                and bool((np.diff(np.sort(column, axis=1), axis=1) > 0).all()),
+                "experts that do not exist, or one twice",
+            )
+            mean, explained = array_of(reply, "mean", (n, k, p)), array_of(reply, "explained", (n, k))
+            return column + self.first[client], mean, explained
+
+        values = {"n_certain": self.n_certain}
+        replies = self.federation.ask(
+            "predict",
+            {client: Parcel("predict", self.federation.fit, values, {"X": X}) for client in clients},
+            lambda client, reply: void(answer(client, reply)),
+        )
+        self.absent |= set(clients) - set(replies)
+        if not replies:
+            raise FederationError(f"No client answers. {self.federation.failures()}")
+        index = np.full((n, M), -1)
+        mean, explained = np.zeros((n, M, p)), np.zeros((n, M))
+        query = np.arange(n)[:, None]
+        for client, reply in replies.items():
+            column, own_mean, own_explained = answer(client, reply)
+            mean[query, column], explained[query, column] = own_mean, own_explained
+            index[query, column] = column
+        return self._moments(X, index, mean, explained, request, engine)
+
+    def _moments(
+        self,
+        X: np.ndarray,
+        index: np.ndarray,
+        mean: np.ndarray,
+        explained: np.ndarray,
+        request: Request,
+        engine: Engine,
+    ) -> ExpertMoments:
+        query, column = np.nonzero(index >= 0)
+        prediction = ExpertPrediction(mean[query, column], explained[query, column], None)
         evaluated = Evaluated(0, query, column, prediction, X[:0])
         communication = self._communication(X) if request.communication else None
         return moments_of(

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from gpexperts.aggregation import MostCertain
 from gpexperts.calibration import Calibration
 from gpexperts.choices import Choice
 from gpexperts.federated import network
@@ -16,12 +18,14 @@ from gpexperts.federated.joint import Joint, ascend, maximise_jointly, start_of
 from gpexperts.federated.messages import Parcel
 from gpexperts.federated.privacy import PrivacySpent, spent
 from gpexperts.federated.settings import FederatedSettings
+from gpexperts.federated.stages import CERTAIN
 from gpexperts.federated.sums import Sums
 from gpexperts.kernels.named import AUTOMATIC_KERNELS
 from gpexperts.model import FittedModel, Seeds
 from gpexperts.prepare import experts_view
 from gpexperts.rows.base import Units
 from gpexperts.selection import Selector
+from gpexperts.settings import Settings
 from gpexperts.tuning import WORTHWHILE, Tuning
 
 __all__ = ["Fitted", "fit_federation"]
@@ -35,6 +39,8 @@ class Fitted(NamedTuple):
     tuning: Tuning
     calibration: Calibration | None
     choices: dict[str, Choice]
+    settings: Settings
+    """Of the library's predictor."""
     columns: tuple[str, ...]
     n_rows: dict[int, int]
     n_steps: int
@@ -90,12 +96,17 @@ def fit_federation(
         selector = settings.selector.fit(experts_view(model, settings.library))
     experts.ranking = lambda X: selector.select(X, experts.n_experts)
     tuning, calibration, later = _tuned(found, settings, selector, experts.n_experts)
+    library = settings.library
+    if settings.selection == CERTAIN:
+        experts.n_certain, tuning = tuning.n_selected, Tuning(experts.n_experts)
+        library = replace(library, aggregator=MostCertain(library.aggregator, experts.n_certain))
     return Fitted(
         model,
         selector,
         tuning,
         calibration,
         {**choices, **later},
+        library,
         members.columns,
         {client: members.n_rows[client] for client in found},
         joint.n_sums,
@@ -198,7 +209,7 @@ def _tuned(
     loss = log_std / scores[0].size + 0.5 * np.log(np.mean(scores**2, axis=(1, 2)))
     loss += 0.5 + 0.5 * np.log(2.0 * np.pi)
     choices, best = {}, 0
-    if not selector.varies_by_query:
+    if settings.selection == "all":
         K = n_experts
     elif K is None:
         best = int(np.flatnonzero(loss <= loss.min() + WORTHWHILE)[0])

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpexperts.engines import Held, ThreadEngine
-from gpexperts.federated.local import covariance_named
+from gpexperts.federated.local import covariance_named, is_length, unmixed
 from gpexperts.federated.privacy import Privacy
 from gpexperts.federated.sums import Sums
 from gpexperts.kernels.base import Covariance
@@ -121,7 +121,8 @@ def start_of(
     table = np.reshape(rest, (len(kernels), 1 + k)) / n
     scores = {name: float(score) for name, score in zip(kernels, table[:, 0], strict=True)}
     name = max(scores, key=scores.__getitem__)
-    return _within(covariances[name], table[kernels.index(name), 1:]), name, scores
+    theta = unmixed(table[kernels.index(name), 1:], is_length(name, d))
+    return _within(covariances[name], theta), name, scores
 
 
 def _within(covariance: Covariance, theta: np.ndarray) -> Covariance:

@@ -10,13 +10,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gpexperts.aggregation import Aggregator
+from gpexperts.aggregation import Aggregator, MostCertain
 from gpexperts.engines import Engine
 from gpexperts.experts.local import LocalExperts
 from gpexperts.experts.moments import Request
 from gpexperts.experts.store import Shared
 from gpexperts.kernels.base import Covariance
-from gpexperts.kernels.named import covariance_of, named_kernel
+from gpexperts.kernels.named import covariance_of, hyperparameter_names, named_kernel
 from gpexperts.partition import PARTITIONERS
 from gpexperts.partition.assign import number_of_experts
 from gpexperts.partition.base import Parts, sorted_parts
@@ -33,9 +33,12 @@ __all__ = [
     "covariance_named",
     "divided",
     "held_out_scores",
+    "is_length",
     "joint_blocks",
+    "mixable",
     "starts",
     "store_of",
+    "unmixed",
 ]
 
 START_BLOCKS = 8, 200
@@ -48,6 +51,26 @@ START_STEPS = 30, 15
 def covariance_named(name: str, n_features: int) -> Covariance:
     """Return a named kernel for standardised rows; it is the same for every client."""
     return covariance_of(named_kernel(name, np.ones(n_features), 1.0))
+
+
+def is_length(name: str, n_features: int) -> np.ndarray:
+    """Whether each entry of θ is a length scale."""
+    names = hyperparameter_names(covariance_named(name, n_features).kernel)
+    return np.array(["length_scale" in name for name in names])
+
+
+def mixable(theta: np.ndarray, length: np.ndarray) -> np.ndarray:
+    """Return what has a useful mean over clients: variances, and the inverses of lengths.
+
+    An input that matters to one client matters, and noise that one client sees is noise. Means of logarithms
+    follow the clients for whom it is the smallest.
+    """
+    return np.exp(np.where(length, -theta, theta))
+
+
+def unmixed(values: np.ndarray, length: np.ndarray) -> np.ndarray:
+    """Return θ again."""
+    return np.where(length, -1.0, 1.0) * np.log(values)
 
 
 def _sampler(rows: ArrayRows, seed: int) -> BlockSampler:
@@ -121,8 +144,25 @@ def held_out_scores(
     aggregator: Aggregator,
     candidates: Sequence[int],
     engine: Engine,
+    *,
+    certain: bool,
 ) -> Scores:
-    """Score held-out rows with the experts of this client alone: their inputs stay here."""
+    """Score held-out rows with the experts of this client alone: their inputs stay here.
+
+    Parameters
+    ----------
+    experts : LocalExperts
+    held : tuple of ndarray
+        Inputs (n, d) and targets (n, p).
+    selector : Selector
+        Not fitted.
+    aggregator : Aggregator
+    candidates : sequence of int
+        Numbers of experts to combine, K.
+    engine : Engine
+    certain : bool
+        Whether these are the most certain ones of all, or the first ones of the selector.
+    """
     X, y = held
     view = ExpertsView(
         X=experts.X,
@@ -133,15 +173,17 @@ def held_out_scores(
         transform=lambda X: X,
         random_state=np.random.RandomState(0),
     )
-    ks = [min(k, experts.n_experts) for k in candidates]
-    if not selector.varies_by_query:
-        ks = [experts.n_experts] * len(ks)
-    index = selector.fit(view).select(X, max(ks))
+    M = experts.n_experts
+    ks = [min(k, M) if certain or selector.varies_by_query else M for k in candidates]
+    index = selector.fit(view).select(X, M if certain else max(ks))
     request = Request(communication=aggregator.needs_communication)
     moments = experts.gather(X, index, request, engine)
     scores, log_std = np.empty((len(ks), *y.shape)), np.empty(len(ks))
     for i, k in enumerate(ks):
-        prediction = aggregator.combine(moments.first(k))
+        if certain:
+            prediction = MostCertain(aggregator, k).combine(moments)
+        else:
+            prediction = aggregator.combine(moments.first(k))
         std = np.sqrt(prediction.observation_var(experts.covariance.noise_variance))
         scores[i] = np.sort(np.abs(y - prediction.mean) / std, axis=0)
         log_std[i] = np.log(std).sum()

@@ -74,7 +74,7 @@ class FederatedGPRegressor(RegressorMixin, BaseEstimator):
         *,
         kernel: str = "auto",
         expert_size: int | str = "auto",
-        aggregation: str = "rbcm",
+        aggregation: str = "gpoe",
         selection: str = "auto",
         n_selected: int | float | str = "auto",
         calibrate: str | None = "conformal",
@@ -136,7 +136,7 @@ class FederatedGPRegressor(RegressorMixin, BaseEstimator):
         fitted = self._fitted
         self._predictor = Predictor(
             fitted.model,
-            settings.library,
+            fitted.settings,
             fitted.selector,
             fitted.tuning,
             fitted.choices,

@@ -42,15 +42,16 @@ FEDERATED_PARAMETERS: dict[str, Parameter] = {
         help="Rows per expert; a client with more rows has several experts."
     ),
     "aggregation": Parameter(
-        "rbcm",
+        "gpoe",
         '{"poe", "gpoe", "bcm", "rbcm", "grbcm"}',
         'How predictions of experts are combined. "grbcm" needs a communication set.',
     ),
     "selection": Parameter(
         "auto",
-        '{"auto", "knn", "dnn", "all"}',
-        'How the experts of a query are selected. "auto" is the nearest centroids in the metric of the '
-        'kernel, "knn" the nearest in standardised units, "dnn" a network trained by federated averaging.',
+        '{"auto", "certain", "knn", "dnn", "all"}',
+        'How the experts of a query are selected. "auto" is "certain": all clients get the query, and the '
+        'experts with the smallest variances are used. "knn" and "dnn" send it to few clients, by nearest '
+        "centroids or by a network that is trained by federated averaging.",
     ),
     "n_selected": Parameter(
         "auto",
@@ -125,16 +126,19 @@ class FederatedSettings:
                 "privacy needs a named kernel: to choose one would give more away. Use kernel='matern32'."
             )
         if privacy is not None and selection == "dnn":
-            raise ValueError(
-                "privacy has no noise for the weights of a network; use selection='knn' or 'all'."
-            )
+            raise ValueError("privacy has no noise for the weights of a network; use another selection.")
         positive_int(values["min_clients"], "min_clients", "a number")
         timeout = values["timeout"]
         if not is_number(timeout) or not 0 < timeout < np.inf:
             raise ValueError(f"timeout must be a positive number of seconds, got {timeout!r}.")
         check_seed(values["random_state"])
         return cls(
-            **{name: values[name] for name in FEDERATED_PARAMETERS if name != "random_state"},
+            **{
+                name: values[name]
+                for name in FEDERATED_PARAMETERS
+                if name not in ("random_state", "selection")
+            },
+            selection=selection,
             seed=int(check_random_state(values["random_state"]).randint(2**31 - 1)),
             library=_library(values, aggregation, selection),
         )
@@ -147,7 +151,7 @@ class FederatedSettings:
     @property
     def needs_centroids(self) -> bool:
         """Whether the selection uses centroids."""
-        return self.selection in ("auto", "knn")
+        return self.selection == "knn"
 
     @property
     def candidates(self) -> list[int]:

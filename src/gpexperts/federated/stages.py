@@ -9,6 +9,7 @@ from gpexperts.selection import SELECTORS, KNNSelector, Selector
 from gpexperts.validation import member
 
 __all__ = [
+    "CERTAIN",
     "RULES",
     "SELECTIONS",
     "aggregator_named",
@@ -18,7 +19,8 @@ __all__ = [
 ]
 
 RULES = ("poe", "gpoe", "bcm", "rbcm", "grbcm")
-SELECTIONS = ("auto", "knn", "dnn", "all")
+SELECTIONS = ("auto", "certain", "knn", "dnn", "all")
+CERTAIN = "certain"
 _REASONS = {
     "npae": "it needs k(X_i, X_j) of rows that different clients hold, and rows do not travel",
     "ggm": "it needs the predictions of all experts at training inputs, and inputs do not travel",
@@ -34,9 +36,9 @@ def checked_aggregation(aggregation: Any) -> str:
 
 
 def checked_selection(selection: Any) -> str:
-    """Return the name of a selection that is allowed."""
+    """Return the name of a selection that is allowed; "auto" is "certain"."""
     if isinstance(selection, str) and selection in SELECTIONS:
-        return selection
+        return CERTAIN if selection == "auto" else selection
     raise ValueError(_refusal("selection", selection, SELECTIONS))
 
 
@@ -54,10 +56,11 @@ def aggregator_named(name: str) -> Aggregator:
 
 
 def selector_named(name: str) -> Selector:
-    """Return a new selector; "auto" is the nearest centroids in the metric of the kernel.
+    """Return a new selector; for "certain" all experts, of which the aggregation uses the most certain ones.
 
-    A client that scores its own rows uses this one for "dnn" too: the network is not trained yet.
+    A client that scores its own rows uses centroids in place of the network of "dnn", which is trained later.
     """
-    if checked_selection(name) in ("auto", "dnn"):
+    name = checked_selection(name)
+    if name == "dnn":
         return KNNSelector(metric="kernel")
-    return member(name, SELECTORS, Selector, "selection")
+    return member("all" if name == CERTAIN else name, SELECTORS, Selector, "selection")
