@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from gpexperts import DistributedGPRegressor
+from gpexperts.federated import ClientPolicy, FederatedGPRegressor
 from gpexperts.predictor import Predictor
 from tests.federated.federations import (
     FaultyGrid,
@@ -29,7 +30,8 @@ def test_predictions_are_those_of_the_library(rule: str, selection: str) -> None
     grid = FaultyGrid(rows)
     public = queries(25, seed=5)
     communication = (public, function(public)) if rule == "grbcm" else None
-    model = fitted_once(grid, communication, aggregation=rule, selection=selection)
+    given = {"kernel": "rbf", "expert_size": 30, "max_steps": 0, "network_rounds": 1, "random_state": 0}
+    model = FederatedGPRegressor(**given, aggregation=rule, selection=selection).fit(grid, communication)
     fit = model.fitted_
     library = Predictor(
         replace(fit.model, experts=all_experts(model, grid, rows)),
@@ -45,13 +47,6 @@ def test_predictions_are_those_of_the_library(rule: str, selection: str) -> None
         np.testing.assert_allclose(mean, expected_mean[:, 0], rtol=1e-8)
         np.testing.assert_allclose(std, expected_std[:, 0], rtol=1e-8)
     assert model.absent_ == set()
-
-
-def fitted_once(grid, communication, **parameters):
-    from gpexperts.federated import FederatedGPRegressor
-
-    given = {"kernel": "rbf", "expert_size": 30, "max_steps": 1, "network_rounds": 1, "random_state": 0}
-    return FederatedGPRegressor(**given, **parameters).fit(grid, communication)
 
 
 def test_predictions_are_those_of_the_estimator() -> None:
@@ -82,7 +77,6 @@ def test_predictions_are_those_of_the_estimator() -> None:
 
 def test_a_secure_sum_changes_nothing() -> None:
     policy = {"needs_secure_sum": False, "n_jobs": 1}
-    from gpexperts.federated import ClientPolicy
 
     masked, plain = (
         fitted(FaultyGrid(four_clients(), policy=ClientPolicy(**policy)), secure_sum=secure)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from flwr.app import RecordDict
 
+from gpexperts.federated import ClientPolicy, FederatedGPRegressor
 from gpexperts.federated.messages import KINDS, Parcel, count_bytes, pack
 from tests.federated.federations import FaultyGrid, fitted, four_clients, function, holdings, queries
 
@@ -29,7 +30,9 @@ def numbers_found(text: bytes, values: np.ndarray) -> set[float]:
     single = values.astype(np.float32)
     pairs = {single[i].tobytes(): float(values[i, 0]) for i in range(len(values)) if values.shape[1] > 1}
     width = 4 * values.shape[1]
-    found |= {pairs[text[i : i + width]] for i in range(len(text) - width + 1) if text[i : i + width] in pairs}
+    found |= {
+        pairs[text[i : i + width]] for i in range(len(text) - width + 1) if text[i : i + width] in pairs
+    }
     decimals = {repr(float(v)).lstrip("-")[:10].encode(): float(v) for v in values.ravel()}
     return found | {value for digits, value in decimals.items() if len(digits) == 10 and digits in text}
 
@@ -37,12 +40,8 @@ def numbers_found(text: bytes, values: np.ndarray) -> set[float]:
 @pytest.mark.parametrize("selection", ["certain", "knn", "dnn"])
 @pytest.mark.parametrize("secure_sum", [True, False])
 def test_no_row_or_target_is_in_any_message(selection: str, secure_sum: bool) -> None:
-    from gpexperts.federated import ClientPolicy
-
     rows, X_c = four_clients(), queries(20, seed=3)
     grid = FaultyGrid(rows, policy=ClientPolicy(n_jobs=1, needs_secure_sum=secure_sum))
-    from gpexperts.federated import FederatedGPRegressor
-
     model = FederatedGPRegressor(
         kernel="rbf",
         expert_size=30,
@@ -99,7 +98,11 @@ def test_the_server_sees_no_single_gradient() -> None:
         grid = FaultyGrid(four_clients())
         fitted(grid)
         replies.append(
-            [c["values"]["vector"] for kind, c in grid.traffic if kind == "likelihood" and "vector" in c["values"]]
+            [
+                c["values"]["vector"]
+                for kind, c in grid.traffic
+                if kind == "likelihood" and "vector" in c["values"]
+            ]
         )
     assert len(replies[0]) == len(replies[1]) > 0
     for a, b in zip(*replies, strict=True):

@@ -52,7 +52,8 @@ _LIMITS = {"summary": 8, "start": 8, "parts": 8}
 
 
 def client_app(
-    rows: Callable[[Context], ClientRows] | ClientRows, policy: ClientPolicy | None = None
+    rows: Callable[[Context], ClientRows] | ClientRows,
+    policy: Callable[[Context], ClientPolicy] | ClientPolicy | None = None,
 ) -> ClientApp:
     """Return a Flower ClientApp for the rows of one client.
 
@@ -60,9 +61,9 @@ def client_app(
     ----------
     rows : ClientRows, or callable
         A callable reads them, given the Flower `Context` with its ``node_config``.
-    policy : ClientPolicy, optional
+    policy : ClientPolicy or callable, optional
     """
-    app, policy = ClientApp(), policy or ClientPolicy()
+    app, given = ClientApp(), policy or ClientPolicy()
 
     def answer(message: Message, context: Context) -> Message:
         kind = fit = ""
@@ -70,7 +71,8 @@ def client_app(
             request = unpack(message.content)
             kind, fit = request.kind, request.fit
             held = rows(context) if callable(rows) else rows
-            reply = _Client(held, policy, State(context), message.metadata.dst_node_id).answer(request)
+            allowed = given(context) if callable(given) else given
+            reply = _Client(held, allowed, State(context), message.metadata.dst_node_id).answer(request)
         except Refusal as refusal:
             logger.warning("refused %r: %s", kind, refusal)
             reply = refused(kind, fit, str(refusal))
