@@ -63,8 +63,8 @@ def main(grid: Grid, context: Context) -> None:
     """Fit with the clients that connect in time, and predict for a file of queries.
 
     The run config has ``clients`` (their number) and ``wait`` (seconds at most), ``queries`` and
-    ``predictions`` (``.npz`` files with X, and with mean, std, lower, upper, absent), and parameters of
-    `FederatedGPRegressor`, with - for _.
+    ``predictions`` (``.npz`` files with X; and with mean, std, lower and upper at 95 %, clients of the fit
+    and absent ones), and parameters of `FederatedGPRegressor`, with - for _.
     """
     config = context.run_config
     _wait_for(grid, int(config.get("clients", 3)), float(config.get("wait", 60.0)))
@@ -74,10 +74,18 @@ def main(grid: Grid, context: Context) -> None:
     if config.get("queries"):
         with np.load(str(config["queries"]), allow_pickle=False) as file:
             X = file["X"]
-        lower, upper = model.predict_interval(X)
         mean, std = model.predict(X, return_std=True)
+        half = model.interval_width(0.95) * std
         absent = np.array(sorted(model.absent_), dtype=np.uint64)
-        np.savez(str(config["predictions"]), mean=mean, std=std, lower=lower, upper=upper, absent=absent)
+        np.savez(
+            str(config["predictions"]),
+            mean=mean,
+            std=std,
+            lower=mean - half,
+            upper=mean + half,
+            absent=absent,
+            clients=np.array(list(model.clients_), dtype=np.uint64),
+        )
     logger.warning("messages\n%s", model.log_)
 
 
