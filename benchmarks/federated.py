@@ -40,10 +40,10 @@ def one(data: str, method: str) -> None:
     X, y, X_test, y_test = common.load(data)
     owner = owners(data, X, CLIENTS)
     run = {"federated": federated, "noise": noise, "alone": alone, "network": network}[method]
-    print(json.dumps(run(X, y, owner, X_test, y_test)))
+    print(json.dumps(run(data, X, y, owner, X_test, y_test)))
 
 
-def federated(X: Any, y: Any, owner: Any, X_test: Any, y_test: Any, **parameters: Any) -> dict[str, Any]:
+def federated(data: str, X: Any, y: Any, owner: Any, X_test: Any, y_test: Any, **parameters: Any) -> dict[str, Any]:
     """Fit a federation, compare it with central training, attack it, and let clients vanish."""
     from gpexperts.federated import ClientPolicy, ClientRows, FederatedGPRegressor, LocalGrid, client_app
 
@@ -73,7 +73,7 @@ def federated(X: Any, y: Any, owner: Any, X_test: Any, y_test: Any, **parameters
         return {**row, **model.privacy_._asdict()}
     row |= central(model, grid, rows, X_test, y_test)
     gone = np.random.default_rng(0).choice(CLIENTS, GONE, replace=False)
-    test_owner = owner_of(X, owner, X_test)
+    test_owner = owner_of(data, X, owner, X_test)
     left = ~np.isin(test_owner, gone)
     for client in gone:
         del grid.apps[int(client) + 1]
@@ -83,12 +83,12 @@ def federated(X: Any, y: Any, owner: Any, X_test: Any, y_test: Any, **parameters
     return row
 
 
-def noise(X: Any, y: Any, owner: Any, X_test: Any, y_test: Any) -> dict[str, Any]:
+def noise(data: str, X: Any, y: Any, owner: Any, X_test: Any, y_test: Any) -> dict[str, Any]:
     """Fit with noise on θ."""
     from gpexperts.federated import Privacy
 
     parameters = {"privacy": Privacy(**NOISE), "kernel": "matern32", "min_clients": 7}
-    return federated(X, y, owner, X_test, y_test, **parameters)
+    return federated(data, X, y, owner, X_test, y_test, **parameters)
 
 
 def central(model: Any, grid: Any, rows: Any, X_test: Any, y_test: Any) -> dict[str, Any]:
@@ -127,15 +127,17 @@ def membership(model: Any, X: Any, y: Any, X_test: Any, y_test: Any) -> float:
     return float(roc_auc_score(np.repeat([1, 0], n), -error))
 
 
-def owner_of(X: np.ndarray, owner: np.ndarray, X_test: np.ndarray) -> np.ndarray:
-    """The client with the nearest training row; for patients, which have many rows, their own client."""
+def owner_of(data: str, X: np.ndarray, owner: np.ndarray, X_test: np.ndarray) -> np.ndarray:
+    """The client of a test row: that of its patient, or that of the nearest training row."""
     from sklearn.neighbors import KNeighborsClassifier
 
+    if data == "parkinsons":
+        X, X_test = X[:, :1], X_test[:, :1]
     scale = X.std(axis=0)
     return KNeighborsClassifier(1).fit(X / scale, owner).predict(X_test / scale)
 
 
-def alone(X: Any, y: Any, owner: Any, X_test: Any, y_test: Any) -> dict[str, Any]:
+def alone(data: str, X: Any, y: Any, owner: Any, X_test: Any, y_test: Any) -> dict[str, Any]:
     """Fit the library to the rows of one client."""
     found, seconds = [], 0.0
     for client in range(ALONE):
@@ -150,7 +152,7 @@ def alone(X: Any, y: Any, owner: Any, X_test: Any, y_test: Any) -> dict[str, Any
     }
 
 
-def network(X: Any, y: Any, owner: Any, X_test: Any, y_test: Any) -> dict[str, Any]:
+def network(data: str, X: Any, y: Any, owner: Any, X_test: Any, y_test: Any) -> dict[str, Any]:
     """Average small networks, as federated learning usually does."""
     from sklearn.neural_network import MLPRegressor
 
@@ -162,7 +164,7 @@ def network(X: Any, y: Any, owner: Any, X_test: Any, y_test: Any) -> dict[str, A
         total: list[np.ndarray] = []
         for client in range(CLIENTS):
             own = owner == client
-            net = MLPRegressor(HIDDEN, learning_rate_init=2e-3, random_state=0).partial_fit(Z[:2], t[:2])
+            net = MLPRegressor(hidden_layer_sizes=HIDDEN, learning_rate_init=2e-3, random_state=0).partial_fit(Z[:2], t[:2])
             for array, value in zip((*net.coefs_, *net.intercepts_), weights or (), strict=False):
                 array[...] = value
             for _ in range(EPOCHS):
@@ -178,7 +180,7 @@ def network(X: Any, y: Any, owner: Any, X_test: Any, y_test: Any) -> dict[str, A
 
     _, seconds, _ = common.timed(rounds)
     assert weights is not None
-    net = MLPRegressor(HIDDEN, random_state=0).partial_fit(Z[:2], t[:2])
+    net = MLPRegressor(hidden_layer_sizes=HIDDEN, random_state=0).partial_fit(Z[:2], t[:2])
     for array, value in zip((*net.coefs_, *net.intercepts_), weights, strict=True):
         array[...] = value
     mean = net.predict((X_test - shift) / scale) * y_scale + y_shift

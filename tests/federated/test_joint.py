@@ -7,6 +7,7 @@ import pytest
 from scipy.special import ndtr
 
 from gpexperts.engines import ThreadEngine
+from gpexperts.exceptions import FederationError
 from gpexperts.federated import ClientPolicy, ClientRows, Privacy
 from gpexperts.federated.local import joint_blocks
 from gpexperts.federated.privacy import clipped, spent
@@ -57,7 +58,7 @@ def test_the_kernel_is_chosen_by_the_mean_score() -> None:
 
 
 def test_noise_hides_gradients_and_is_accounted_for() -> None:
-    privacy = Privacy(2.0, centroid_noise=4.0, delta=1e-5)
+    privacy = Privacy(0.5, centroid_noise=1.0, delta=1e-5)
     models = [
         fitted(FaultyGrid(four_clients()), privacy=privacy, selection="knn", max_steps=5) for _ in range(2)
     ]
@@ -65,7 +66,7 @@ def test_noise_hides_gradients_and_is_accounted_for() -> None:
     assert not np.allclose(first, second)
     for model in models:
         error = np.abs(model.predict(queries()) - function(queries())).mean()
-        assert error < 0.3
+        assert error < 0.5
         assert model.privacy_.n_releases == 7
         assert 0 < model.privacy_.epsilon_client < model.privacy_.epsilon_row < np.inf
 
@@ -92,8 +93,6 @@ def test_contributions_are_clipped() -> None:
 
 def test_a_client_may_insist_on_noise() -> None:
     policy = ClientPolicy(n_jobs=1, min_noise_multiplier=1.5)
-    from gpexperts.exceptions import FederationError
-
     with pytest.raises(FederationError, match=r"this client needs 1\.5"):
         fitted(FaultyGrid(four_clients(), policy=policy))
     with pytest.raises(FederationError, match=r"Noise of 1 times the clip"):

@@ -202,7 +202,9 @@ def _tuned(
     """Choose K by the scores of held-out rows, and calibrate with them."""
     K = settings.library.n_selected(n_experts)
     if settings.calibrate is None:
-        return Tuning(selector.default_n_selected(n_experts) if K is None else K), None, {}
+        # Of all experts, the most certain one; where places are ranked, a few of the nearest.
+        default = 1 if settings.selection == CERTAIN else selector.default_n_selected(n_experts)
+        return Tuning(default if K is None else K), None, {}
     scores = np.concatenate([reply.arrays["scores"] for reply in found.values()], axis=1)
     log_std = np.sum([reply.arrays["log_std"] for reply in found.values()], axis=0)
     # Negative log density with the best factor of the variance, which the calibration applies.
