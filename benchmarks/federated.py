@@ -43,7 +43,9 @@ def one(data: str, method: str) -> None:
     print(json.dumps(run(data, X, y, owner, X_test, y_test)))
 
 
-def federated(data: str, X: Any, y: Any, owner: Any, X_test: Any, y_test: Any, **parameters: Any) -> dict[str, Any]:
+def federated(
+    data: str, X: Any, y: Any, owner: Any, X_test: Any, y_test: Any, **parameters: Any
+) -> dict[str, Any]:
     """Fit a federation, compare it with central training, attack it, and let clients vanish."""
     from gpexperts.federated import ClientPolicy, ClientRows, FederatedGPRegressor, LocalGrid, client_app
 
@@ -164,7 +166,9 @@ def network(data: str, X: Any, y: Any, owner: Any, X_test: Any, y_test: Any) -> 
         total: list[np.ndarray] = []
         for client in range(CLIENTS):
             own = owner == client
-            net = MLPRegressor(hidden_layer_sizes=HIDDEN, learning_rate_init=2e-3, random_state=0).partial_fit(Z[:2], t[:2])
+            net = MLPRegressor(
+                hidden_layer_sizes=HIDDEN, learning_rate_init=2e-3, random_state=0
+            ).partial_fit(Z[:2], t[:2])
             for array, value in zip((*net.coefs_, *net.intercepts_), weights or (), strict=False):
                 array[...] = value
             for _ in range(EPOCHS):
