@@ -73,9 +73,14 @@ def test_noise_hides_gradients_and_is_accounted_for() -> None:
 
 @pytest.mark.parametrize("n_sums", [1, 16])
 def test_epsilon_is_an_upper_bound_close_to_the_exact_one(n_sums: int) -> None:
-    """K Gaussian mechanisms with noise σ are one with μ = √k/σ (Dong et al., 2022), with an exact δ(ε)."""
-    found = spent(Privacy(3.0, delta=1e-5), 10, n_sums, centroids=False)
-    mu = np.sqrt(n_sums) / 3.0
+    """K Gaussian mechanisms with noise σ are one with μ = √k·Δ/σ (Dong et al., 2022), with an exact δ(ε).
+
+    Δ is twice the clip: the vector of a client whose rows are replaced can point the other way.
+    """
+    found = spent(Privacy(6.0, delta=1e-5), 10, n_sums, centroids=False)
+    mu = (
+        np.sqrt(n_sums) * np.linalg.norm(clipped(np.array([9.0]), 1.0) - clipped(np.array([-9.0]), 1.0)) / 6.0
+    )
 
     def delta(epsilon: float) -> float:
         return float(ndtr(mu / 2 - epsilon / mu) - np.exp(epsilon) * ndtr(-mu / 2 - epsilon / mu))
@@ -105,6 +110,7 @@ def test_a_client_may_insist_on_noise() -> None:
     [
         ({"privacy": Privacy(1.0), "kernel": "auto"}, "named kernel"),
         ({"privacy": Privacy(1.0), "selection": "dnn"}, "no noise for the weights"),
+        ({"privacy": Privacy(1.0), "secure_sum": False}, "needs secure_sum=True"),
         ({"privacy": 1.0}, "None or a Privacy"),
     ],
 )

@@ -192,6 +192,8 @@ class _Client:
         return self.masking.summed(request, [*values, float(sum(t.jitter > 0 for t in terms)), *gradient])
 
     def network(self, request: Parcel) -> Parcel:
+        if self.policy.min_noise_multiplier > 0:
+            raise Refusal("This client needs noise, and the weights of a network have none.")
         parts = self.own.parts()
         weights = network.trained(
             request.arrays,
@@ -285,7 +287,7 @@ class _Client:
         radius = float(request.values["centroid_clip"]) * np.sqrt(X.shape[1])
         length = np.linalg.norm(X, axis=1, keepdims=True)
         means = centroids_of(X * np.minimum(1.0, radius / np.maximum(length, radius)), parts.offsets)
-        # One row more or less moves the mean of m rows by at most 2 · radius / m.
+        # Another row in the place of one moves the mean of m rows by at most 2 · radius / m.
         std = noise * 2.0 * radius / parts.sizes[:, None]
         return means + std * _secret_normal(means.size).reshape(means.shape)
 

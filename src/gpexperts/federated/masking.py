@@ -46,6 +46,8 @@ class Masking:
         if not request.values.get("masked"):
             if self.policy.needs_secure_sum:
                 raise Refusal("This client answers only to secure sums; use secure_sum=True.")
+            if "noise_clients" in request.values:
+                raise Refusal("The share of noise of one client hides nothing without a secure sum.")
             return Parcel(request.kind, request.fit, {"vector": vector})
         peers, number = self.peers(request), int(request.values["sum"])
         if self.node not in peers or len(peers) < self.policy.min_clients:
@@ -53,7 +55,10 @@ class Masking:
         if number <= self.state.value("last_sum"):
             raise Refusal(f"Sum {number} was asked for before.")
         own = os.urandom(32)
-        self.state.keep(last_sum=number, own_seed=own, sum_nodes=[str(node) for node in peers], open=True)
+        # A sum with noise is opened only for as many clients as share the noise.
+        fewest = max(self.policy.min_clients, int(request.values.get("noise_clients", 0)))
+        nodes = [str(node) for node in peers]
+        self.state.keep(last_sum=number, own_seed=own, sum_nodes=nodes, fewest=fewest, open=True)
         seeds = {node: self._pair_seed(node, number) for node in peers if node != self.node}
         return Parcel(request.kind, request.fit, {"vector": secure.masked(vector, own, self.node, seeds)})
 
@@ -68,8 +73,9 @@ class Masking:
         if not self.state.value("open") or number != self.state.value("last_sum"):
             raise Refusal(f"Sum {number} is not open.")
         peers = [int(node) for node in self.state.value("sum_nodes")]
-        if self.node not in there or not set(there) <= set(peers) or len(there) < self.policy.min_clients:
-            raise Refusal(f"A sum of {len(there)} clients is not unmasked.")
+        fewest = int(self.state.value("fewest"))
+        if self.node not in there or not set(there) <= set(peers) or len(set(there)) < fewest:
+            raise Refusal(f"A sum of {len(there)} clients is not unmasked; this one needs {fewest}.")
         self.state.keep(open=False)
         lost = [node for node in peers if node not in there]
         return Parcel(

@@ -21,8 +21,8 @@ __all__ = ["Privacy", "PrivacySpent", "clipped", "spent"]
 class Privacy:
     """Noise on what clients contribute to θ, and on centroids.
 
-    The noise of a sum has the standard deviation `noise_multiplier` × clip. Clients share it out among the
-    `min_clients` that there are at least, so that drop-outs never leave less.
+    The noise of a sum has the standard deviation `noise_multiplier` × clip. It is the sum of equal shares of
+    `min_clients` clients. Clients do not open a sum of fewer, so that drop-outs never leave less noise.
     """
 
     noise_multiplier: float
@@ -52,10 +52,10 @@ class PrivacySpent(NamedTuple):
     """What training has given away."""
 
     epsilon_client: float
-    """Of θ, if all rows of one client are added or removed."""
+    """Of θ, if the rows of one client are replaced by any others."""
     epsilon_row: float
-    """Of θ and of centroids, if one row is added to or removed from a part that is otherwise the same;
-    infinite where centroids have no noise."""
+    """Of θ and of centroids, if one row is replaced by another one of the same part; infinite where centroids
+    have no noise."""
     delta: float
     n_releases: int
 
@@ -69,6 +69,10 @@ def clipped(vector: np.ndarray, norm: float) -> np.ndarray:
 def spent(privacy: Privacy, n_clients: int, n_sums: int, *, centroids: bool) -> PrivacySpent:
     """Compute ε with Flower's Rényi accountant.
 
+    If rows of a client are replaced, its clipped vector changes by up to 2 · clip: the noise of a sum is
+    `noise_multiplier` / 2 times the sensitivity. (Where a client is added or removed, the vector changes by
+    clip only, but then the number of clients changes too, which is no secret.)
+
     Parameters
     ----------
     privacy : Privacy
@@ -81,11 +85,11 @@ def spent(privacy: Privacy, n_clients: int, n_sums: int, *, centroids: bool) -> 
     config = PrivacyConfig(
         target_delta=privacy.delta,
         population_size=n_clients,
-        neighboring_relation=NeighboringRelation.ADD_OR_REMOVE_ONE,
+        neighboring_relation=NeighboringRelation.REPLACE_ONE,
         sampling_method=SamplingMethod.NO_AMPLIFICATION,
     )
     accountant = RdpAccountant(config)
-    accountant.compose(GaussianPrivacyEvent(privacy.noise_multiplier, n_clients, n_clients), n_sums)
+    accountant.compose(GaussianPrivacyEvent(privacy.noise_multiplier / 2.0, n_clients, n_clients), n_sums)
     by_client = accountant.get_epsilon(privacy.delta)
     by_row = by_client
     if centroids and privacy.centroid_noise > 0:

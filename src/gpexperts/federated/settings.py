@@ -125,6 +125,8 @@ class FederatedSettings:
             raise ValueError(
                 "privacy needs a named kernel: to choose one would give more away. Use kernel='matern32'."
             )
+        if privacy is not None and not values["secure_sum"]:
+            raise ValueError("privacy needs secure_sum=True: each client adds only its share of the noise.")
         if privacy is not None and selection == "dnn":
             raise ValueError("privacy has no noise for the weights of a network; use another selection.")
         positive_int(values["min_clients"], "min_clients", "a number")
