@@ -14,7 +14,7 @@ from gpexperts.federated.holdings import Holdings
 from gpexperts.federated.messages import Parcel, pack, unpack
 from gpexperts.federated.state import State
 
-VANISHES = "vanishes"
+VANISHES, LATE = "vanishes", "late"
 Fault = str | Callable[[Parcel], Parcel]
 POLICY = ClientPolicy(n_jobs=1)
 
@@ -46,7 +46,8 @@ class FaultyGrid(LocalGrid):
     ----------
     rows : iterable of ClientRows
     faults : mapping from (client, kind) to Fault
-        `VANISHES`: the client never answers again; a function changes its reply.
+        `VANISHES`: the client never answers again. `LATE`: its reply comes with those of the next round. A
+        function changes its reply.
     policy : ClientPolicy
     """
 
@@ -59,10 +60,13 @@ class FaultyGrid(LocalGrid):
         super().__init__([client_app(own, policy) for own in rows])
         self.faults = dict(faults or {})
         self.gone: set[int] = set()
+        self.late: list[Message] = []
+        self.arriving: list[Message] = []
         self.traffic: list[tuple[str, RecordDict]] = []
         """Kind and content of every message and reply."""
 
     def push_messages(self, messages: Iterable[Message]) -> list[str]:
+        self.arriving, self.late = self.late, []
         numbers = []
         for message in messages:
             node, kind = message.metadata.dst_node_id, unpack(message.content).kind
@@ -75,16 +79,30 @@ class FaultyGrid(LocalGrid):
             if node in self.gone:
                 continue
             reply = self.answered(message)
+            if fault == LATE:
+                self.late.append(reply)
+                continue
             if callable(fault):
                 reply = Message(pack(fault(unpack(reply.content))), reply_to=message)
             self.traffic.append((kind, reply.content))
             self._replies[number] = reply
         return numbers
 
+    def pull_messages(self, message_ids: Iterable[str]) -> list[Message]:
+        """Also hand out late replies, though Flower gives only those to the messages that are named."""
+        arrived, self.arriving = self.arriving, []
+        return [*arrived, *super().pull_messages(message_ids)]
+
 
 def fitted(grid: LocalGrid, **parameters: Any) -> FederatedGPRegressor:
-    """Fit with a fixed kernel and few steps, which is quick."""
-    given: dict[str, Any] = {"kernel": "rbf", "expert_size": 30, "max_steps": 3, "random_state": 0}
+    """Fit with a fixed kernel and few steps, which is quick; who does not answer is not waited for."""
+    given: dict[str, Any] = {
+        "kernel": "rbf",
+        "expert_size": 30,
+        "max_steps": 3,
+        "random_state": 0,
+        "timeout": 0.01,
+    }
     return FederatedGPRegressor(**{**given, **parameters}).fit(grid)
 
 

@@ -10,8 +10,6 @@ import numpy as np
 import pytest
 
 from gpexperts.federated import ClientPolicy, ClientRows, FederatedGPRegressor, LocalGrid, client_app
-from gpexperts.federated.federation import Federation
-from gpexperts.federated.log import MessageLog
 from gpexperts.federated.messages import KINDS, Parcel, pack, unpack
 from tests.federated.federations import POLICY, FaultyGrid, fitted, four_clients, queries, rows_of
 
@@ -144,31 +142,42 @@ def test_a_server_that_asks_for_more_is_refused(
         check(caplog.text, reason)
 
 
-def test_a_sum_is_opened_once_and_not_for_fewer_clients() -> None:
-    grid = FaultyGrid(four_clients())
-    federation = Federation(grid, timeout=1.0, min_clients=3, log=MessageLog())
-    values = {"version": 1, "seed": 0, "calibrate": False}
-    keys = {}
+@pytest.fixture
+def opened() -> Callable[[list[str], dict[str, int]], Parcel]:
+    """Client 1's replies to requests to open a sum, for given clients and further values of the sum."""
+    grid, keys = FaultyGrid(four_clients()), {}
     for client in (1, 2, 3, 4):
-        keys[str(client)] = asked(grid, Parcel("describe", federation.fit, values), client).values[
-            "public_key"
-        ]
-    envelope = {"masked": True, "sum": 1, "nodes": list(keys), "keys": list(keys.values())}
-    asked(grid, Parcel("summary", federation.fit, envelope))
-    few = asked(grid, Parcel("unmask", federation.fit, {"sum": 1, "nodes": ["1", "2"]}))
-    without_itself = asked(grid, Parcel("unmask", federation.fit, {"sum": 1, "nodes": ["2", "3", "4"]}))
-    first = asked(grid, Parcel("unmask", federation.fit, {"sum": 1, "nodes": ["1", "2", "3"]}))
-    again = asked(grid, Parcel("unmask", federation.fit, {"sum": 1, "nodes": ["1", "2", "4"]}))
-    assert [reply.kind for reply in (few, without_itself, first, again)] == [
-        "refused",
-        "refused",
-        "unmask",
-        "refused",
-    ]
-    assert (
-        asked(grid, Parcel("summary", federation.fit, envelope)).values["reason"]
-        == "Sum 1 was asked for before."
-    )
+        parcel = Parcel("describe", "fit", {"version": 1, "seed": 0, "calibrate": False})
+        keys[str(client)] = asked(grid, parcel, client).values["public_key"]
+    number = 0
+
+    def ask(there: list[str], values: dict[str, int] | None) -> Parcel:
+        nonlocal number
+        if values is not None:
+            number += 1
+            envelope = {"masked": True, "sum": number, "nodes": list(keys), "keys": list(keys.values())}
+            assert "vector" in asked(grid, Parcel("summary", "fit", {**envelope, **values})).values
+            again = asked(grid, Parcel("summary", "fit", {**envelope, **values}))
+            assert again.values["reason"] == f"Sum {number} was asked for before."
+        return asked(grid, Parcel("unmask", "fit", {"sum": number, "nodes": there}))
+
+    return ask
+
+
+def test_a_sum_is_opened_once_and_not_for_fewer_clients(opened: Callable[..., Parcel]) -> None:
+    assert opened(["1", "2"], {}).kind == "refused"
+    assert opened(["1", "2", "2"], None).kind == "refused"
+    assert opened(["2", "3", "4"], None).kind == "refused"
+    assert opened(["1", "2", "3"], None).kind == "unmask"
+    assert opened(["1", "2", "4"], None).kind == "refused"
+
+
+def test_a_sum_with_noise_is_opened_for_as_many_clients_as_share_the_noise(
+    opened: Callable[..., Parcel],
+) -> None:
+    few = opened(["1", "2", "3"], {"noise_clients": 4})
+    assert few.values["reason"] == "A sum of 3 clients is not unmasked; this one needs 4."
+    assert opened(["1", "2", "3", "4"], None).kind == "unmask"
 
 
 def test_a_message_of_another_protocol() -> None:

@@ -10,7 +10,16 @@ from gpexperts.federated.federation import Federation
 from gpexperts.federated.log import MessageLog
 from gpexperts.federated.messages import Parcel
 from gpexperts.federated.sums import Sums
-from tests.federated.federations import VANISHES, FaultyGrid, fitted, four_clients, function, queries, rows_of
+from tests.federated.federations import (
+    LATE,
+    VANISHES,
+    FaultyGrid,
+    fitted,
+    four_clients,
+    function,
+    queries,
+    rows_of,
+)
 
 
 @pytest.mark.parametrize("kind", ["describe", "summary", "start", "likelihood", "unmask", "parts"])
@@ -89,6 +98,27 @@ def test_no_client_left_to_answer() -> None:
         model.predict(queries())
 
 
+@pytest.mark.parametrize("kind", ["likelihood", "predict"])
+def test_a_late_reply_is_not_taken_for_one_to_a_later_message(kind: str) -> None:
+    answers = []
+    for fault in (LATE, VANISHES):
+        model = fitted(FaultyGrid(four_clients(), {(2, kind): fault}))
+        answers.append([model.predict(queries(seed=seed)) for seed in (1, 2)])
+        assert {event.client for event in model.log_.events} == {2}
+    np.testing.assert_array_equal(*answers)
+
+
+def test_a_failed_fit_keeps_the_former_model() -> None:
+    grid = FaultyGrid(four_clients())
+    model = fitted(grid)
+    before, log = model.predict(queries()), model.log_
+    grid.faults = {(client, "start"): LATE for client in (1, 2)}
+    with pytest.raises(FederationError, match="2 clients are left"):
+        model.fit(grid)
+    assert model.log_ is log
+    assert not np.isnan(before).any()
+
+
 def test_a_client_that_is_not_connected_is_not_waited_for() -> None:
     grid = FaultyGrid(four_clients())
     model = fitted(grid)
@@ -103,7 +133,7 @@ def test_a_client_that_is_not_connected_is_not_waited_for() -> None:
 def test_a_secure_sum_is_that_of_those_who_are_there(kind: str, gone: tuple[int, ...]) -> None:
     rows = [rows_of(region, 40 + region) for region in range(5)]
     grid = FaultyGrid(rows, {(client, kind): VANISHES for client in gone})
-    federation = Federation(grid, timeout=1.0, min_clients=3, log=MessageLog())
+    federation = Federation(grid, timeout=0.01, min_clients=3, log=MessageLog())
     values = {"version": 1, "seed": 0, "calibrate": False}
     replies = federation.ask_members(
         "describe", lambda client: Parcel("describe", federation.fit, values), lambda client, reply: None

@@ -6,7 +6,6 @@ Flower may start a new process for each.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
@@ -38,10 +37,10 @@ from gpexperts.federated.log import logger
 from gpexperts.federated.masking import Masking
 from gpexperts.federated.messages import KINDS, VERSION, Parcel, Refusal, pack, refused, unpack
 from gpexperts.federated.policy import ClientPolicy, ClientRows
-from gpexperts.federated.privacy import clipped
+from gpexperts.federated.privacy import clipped, noisy_centroids, secret_normal
 from gpexperts.federated.stages import CERTAIN, aggregator_named, selector_named
 from gpexperts.federated.state import State
-from gpexperts.partition.base import Parts, centroids_of
+from gpexperts.partition.base import Parts
 from gpexperts.scaling import ColumnSummary
 from gpexperts.training.likelihood import log_marginal_likelihood
 
@@ -277,19 +276,13 @@ class _Client:
         """Return a clipped vector with the share of the noise of a sum that falls to this client."""
         norm = float(request.values[clip])
         std = self._noise(request) * norm / np.sqrt(int(request.values["noise_clients"]))
-        return clipped(vector, norm) + std * _secret_normal(len(vector))
+        return clipped(vector, norm) + std * secret_normal(vector.shape)
 
     def _centroids(self, request: Parcel, parts: Parts) -> np.ndarray:
         noise = float(request.values.get("centroid_noise", 0.0))
         if noise == 0.0:
             return parts.centroids
-        X = parts.rows.X
-        radius = float(request.values["centroid_clip"]) * np.sqrt(X.shape[1])
-        length = np.linalg.norm(X, axis=1, keepdims=True)
-        means = centroids_of(X * np.minimum(1.0, radius / np.maximum(length, radius)), parts.offsets)
-        # Another row in the place of one moves the mean of m rows by at most 2 · radius / m.
-        std = noise * 2.0 * radius / parts.sizes[:, None]
-        return means + std * _secret_normal(means.size).reshape(means.shape)
+        return noisy_centroids(parts, noise, float(request.values["centroid_clip"]))
 
 
 def _sums(summary: ColumnSummary) -> list[Fraction]:
@@ -297,8 +290,3 @@ def _sums(summary: ColumnSummary) -> list[Fraction]:
     n = summary.n
     pairs = [(Fraction(float(m)), Fraction(float(s))) for m, s in zip(summary.mean, summary.std, strict=True)]
     return [n * m for m, _ in pairs] + [n * (s * s + m * m) for m, s in pairs]
-
-
-def _secret_normal(n: int) -> np.ndarray:
-    """Normal noise that no seed of the server can repeat."""
-    return np.random.default_rng(int.from_bytes(os.urandom(16), "little")).standard_normal(n)

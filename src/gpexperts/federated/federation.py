@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
-from flwr.app import MessageType
+from flwr.app import Message, MessageType
 from flwr.serverapp import Grid
 
 from gpexperts.exceptions import FederationError
@@ -14,6 +15,9 @@ from gpexperts.federated.log import MessageLog
 from gpexperts.federated.messages import REFUSED, Parcel, Refusal, pack, unpack
 
 __all__ = ["Check", "Federation", "array_of", "require"]
+
+POLL = 0.5
+"""Seconds between two looks for replies; Flower's own `send_and_receive` waits 3."""
 
 Check = Callable[[int, Parcel], None]
 """Client and reply; raises `Refusal` where the reply is wrong."""
@@ -54,18 +58,14 @@ class Federation:
                 continue
             content = pack(parcel)
             self.log.add(kind, client, content, sent=True)
+            group = str(self.log.n_rounds)
+            # The constructor of Message, which Flower recommends, works in its own processes only.
             messages.append(
-                self.grid.create_message(
-                    content, MessageType.QUERY, client, str(self.log.n_rounds), ttl=self.timeout
-                )
+                self.grid.create_message(content, MessageType.QUERY, client, group, ttl=self.timeout)
             )
         replies: dict[int, Parcel] = {}
         waited = {message.metadata.dst_node_id for message in messages}
-        received = self.grid.send_and_receive(messages, timeout=self.timeout) if messages else []
-        for message in received:
-            client = message.metadata.src_node_id
-            if client not in waited:
-                continue
+        for client, message in self._received(messages):
             waited.discard(client)
             if message.has_error():
                 self.log.failed(kind, client, f"error: {message.error.reason}")
@@ -82,6 +82,29 @@ class Federation:
         for client in sorted(waited):
             self.log.failed(kind, client, f"no reply within {self.timeout:g} s")
         return {client: replies[client] for client in parcels if client in replies}
+
+    def _received(self, messages: list[Message]) -> Iterator[tuple[int, Message]]:
+        """Send messages; yield clients with their replies, as they come in time.
+
+        A reply belongs to the message that it names: a late one to an earlier message is not used, and the
+        SuperLink may report an error in the name of a client.
+        """
+        until = time.monotonic() + self.timeout
+        numbers = self.grid.push_messages(messages) if messages else []
+        asked = {
+            number: message.metadata.dst_node_id
+            for number, message in zip(numbers, messages, strict=False)
+            if number
+        }
+        while asked:
+            for reply in self.grid.pull_messages(list(asked)):
+                client = asked.pop(reply.metadata.reply_to_message_id, None)
+                if client is not None:
+                    yield client, reply
+            if asked and time.monotonic() >= until:
+                return
+            if asked:
+                time.sleep(min(POLL, self.timeout))
 
     def ask_members(self, kind: str, parcel_of: Callable[[int], Parcel], check: Check) -> dict[int, Parcel]:
         """Ask all members; those who do not answer are members no longer."""

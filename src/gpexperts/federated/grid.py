@@ -71,7 +71,7 @@ class LocalGrid(Grid):
         return list(self.apps)
 
     def push_messages(self, messages: Iterable[Message]) -> list[str]:
-        """Have messages answered at once."""
+        """Have messages answered at once, one client after the other."""
         numbers = []
         for message in messages:
             number = message.metadata.message_id
@@ -84,7 +84,7 @@ class LocalGrid(Grid):
         return [self._replies.pop(number) for number in message_ids if number in self._replies]
 
     def send_and_receive(self, messages: Iterable[Message], *, timeout: float | None = None) -> list[Message]:
-        """Have messages answered, one client after the other."""
+        """Have messages answered."""
         return self.pull_messages(self.push_messages(messages))
 
     def answered(self, message: Message) -> Message:

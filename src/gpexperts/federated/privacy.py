@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -14,7 +15,9 @@ from flwr.serverapp import (
     SamplingMethod,
 )
 
-__all__ = ["Privacy", "PrivacySpent", "clipped", "spent"]
+from gpexperts.partition.base import Parts, centroids_of
+
+__all__ = ["Privacy", "PrivacySpent", "clipped", "noisy_centroids", "secret_normal", "spent"]
 
 
 @dataclass(frozen=True)
@@ -66,6 +69,31 @@ def clipped(vector: np.ndarray, norm: float) -> np.ndarray:
     return vector if length <= norm else vector * (norm / length)
 
 
+def secret_normal(shape: tuple[int, ...]) -> np.ndarray:
+    """Normal noise that no seed of the server can repeat."""
+    return np.random.default_rng(int.from_bytes(os.urandom(16), "little")).standard_normal(shape)
+
+
+def noisy_centroids(parts: Parts, noise: float, clip: float) -> np.ndarray:
+    """Return centroids (M, d) of clipped rows, with noise.
+
+    Parameters
+    ----------
+    parts : Parts
+        In units of standard deviations.
+    noise : float
+        Standard deviation of the noise, in units of the sensitivity.
+    clip : float
+        Largest norm of a row, per √d.
+    """
+    X = parts.rows.X
+    radius = clip * np.sqrt(X.shape[1])
+    length = np.linalg.norm(X, axis=1, keepdims=True)
+    means = centroids_of(X * np.minimum(1.0, radius / np.maximum(length, radius)), parts.offsets)
+    # Another row in the place of one moves the mean of m rows by at most 2 · radius / m.
+    return means + noise * 2.0 * radius / parts.sizes[:, None] * secret_normal(means.shape)
+
+
 def spent(privacy: Privacy, n_clients: int, n_sums: int, *, centroids: bool) -> PrivacySpent:
     """Compute ε with Flower's Rényi accountant.
 
@@ -85,7 +113,8 @@ def spent(privacy: Privacy, n_clients: int, n_sums: int, *, centroids: bool) -> 
     config = PrivacyConfig(
         target_delta=privacy.delta,
         population_size=n_clients,
-        neighboring_relation=NeighboringRelation.REPLACE_ONE,
+        # Without sampling, ε depends on the sensitivity alone; Flower takes no other relation here.
+        neighboring_relation=NeighboringRelation.ADD_OR_REMOVE_ONE,
         sampling_method=SamplingMethod.NO_AMPLIFICATION,
     )
     accountant = RdpAccountant(config)

@@ -128,12 +128,10 @@ class FederatedGPRegressor(RegressorMixin, BaseEstimator):
             )
         settings = FederatedSettings.of(self.get_params(deep=False))
         shared = _communication(communication, self.aggregation)
-        self.log_ = MessageLog()
-        federation = Federation(
-            grid, timeout=settings.timeout, min_clients=settings.min_clients, log=self.log_
-        )
-        self._fitted = fit_federation(federation, settings, shared)
-        fitted = self._fitted
+        log = MessageLog()
+        federation = Federation(grid, timeout=settings.timeout, min_clients=settings.min_clients, log=log)
+        fitted = fit_federation(federation, settings, shared)
+        self._fitted, self.log_ = fitted, log
         self._predictor = Predictor(
             fitted.model,
             fitted.settings,
@@ -143,6 +141,7 @@ class FederatedGPRegressor(RegressorMixin, BaseEstimator):
             fitted.calibration,
         )
         self.n_features_in_ = fitted.model.experts.n_features
+        self.__dict__.pop("feature_names_in_", None)
         if fitted.columns:
             self.feature_names_in_ = np.array(fitted.columns, dtype=object)
         return self
