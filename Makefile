@@ -14,8 +14,10 @@ demo: $(VENV)/.ready
 
 test: lint
 	$(BIN)/python -m pytest -n 2 -m "not slow"
+	$(MAKE) test-federated
 
-# Federations on Flower, in an environment of their own: Flower needs older versions of typer and rich.
+# Federations on Flower, in an environment of their own: Flower needs older versions of typer, rich and packaging,
+# at which the other tests would stop short of the newest ones.
 FEDERATED := .venv-federated
 test-federated: $(FEDERATED)/.ready
 	$(FEDERATED)/bin/python -m pytest -n 2 -m "not slow" tests/federated

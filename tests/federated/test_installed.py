@@ -8,7 +8,7 @@ import pytest
 
 
 @pytest.mark.skipif(
-    importlib.util.find_spec("flwr") is None, reason="Flower is not installed: pip install '.[federated]'"
+    importlib.util.find_spec("flwr") is None, reason="Flower is not installed; `make test-federated` has it"
 )
 def test_flower_is_installed() -> None:
     from gpexperts.federated import FederatedGPRegressor

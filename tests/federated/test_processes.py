@@ -1,4 +1,4 @@
-"""A SuperLink and SuperNodes as real processes on loopback; two clients are killed."""
+"""A SuperLink and SuperNodes as real processes on loopback, with encryption and registered clients."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.federated.credentials import write_certificates, write_key
 from tests.federated.federations import function, queries, rows_of
 
 HERE = Path(__file__).resolve().parent
@@ -38,7 +39,7 @@ class Processes:
         }
         (folder / "home").mkdir()
         (folder / "home" / "config.toml").write_text(
-            f'[superlink.loop]\naddress = "127.0.0.1:{self.port}"\ninsecure = true\n'
+            f'[superlink.loop]\naddress = "127.0.0.1:{self.port}"\nroot-certificates = "{folder}/ca.crt"\n'
         )
 
     def start(self, name: str, *command: str) -> subprocess.Popen[bytes]:
@@ -91,22 +92,42 @@ def processes(tmp_path: Path) -> Iterator[Processes]:
     started.stop()
 
 
-def test_clients_that_are_killed_in_training_and_in_answering(processes: Processes) -> None:
+@pytest.fixture
+def superlink(processes: Processes) -> list[str]:
+    """A SuperLink with encryption that knows four clients; returns the arguments of a SuperNode."""
     folder = processes.folder
-    shutil.copytree(HERE / "flower_app", folder / "app")
-    address = f"127.0.0.1:{processes.port}"
+    write_certificates(folder)
     processes.start(
-        "superlink", "flower-superlink", "--insecure", "--host", "127.0.0.1", "--port", str(processes.port),
-        "--disable-runtime-dependency-installation",
+        "superlink", "flower-superlink", "--enable-supernode-auth", "--ssl-certfile", "server.crt",
+        "--ssl-keyfile", "server.key", "--ssl-ca-certfile", "ca.crt", "--host", "127.0.0.1",
+        "--port", str(processes.port), "--disable-runtime-dependency-installation",
     )  # fmt: skip
     wait_for_port(processes.port, 120)
+    for client in range(4):
+        write_key(folder / f"key-{client}")
+        name = f"register-{client}"
+        register = processes.start(name, "flwr", "supernode", "register", f"key-{client}.pub", "loop")
+        assert register.wait(120) == 0, processes.log(name)
+    return ["flower-supernode", "--superlink", f"127.0.0.1:{processes.port}", "--root-certificates", "ca.crt"]
+
+
+def test_clients_that_are_killed_in_training_and_in_answering(
+    processes: Processes, superlink: list[str]
+) -> None:
+    folder = processes.folder
+    shutil.copytree(HERE / "flower_app", folder / "app")
+    write_key(folder / "stranger")
+    stranger = processes.start(
+        "stranger", *superlink, "--port", str(free_port()),
+        "--auth-supernode-private-key", "stranger", "--max-retries", "1",
+    )  # fmt: skip
     for client, stage in enumerate(("never", "training", "never", "answering")):
         rows = rows_of(client, 60)
         np.savez(folder / f"client-{client}.npz", X=rows.X, y=rows.y)
         config = f'rows="{folder}/client-{client}.npz" dies-in="{stage}" min-clients=2 n-jobs=1'
         processes.start(
-            f"client-{client}", "flower-supernode", "--insecure", "--superlink", address,
-            "--port", str(free_port()), "--node-config", config,
+            f"client-{client}", *superlink, "--port", str(free_port()),
+            "--auth-supernode-private-key", f"key-{client}", "--node-config", config,
         )  # fmt: skip
     X = queries(20)
     np.savez(folder / "queries.npz", X=X)
@@ -128,3 +149,5 @@ def test_clients_that_are_killed_in_training_and_in_answering(processes: Process
         assert (found["lower"] < found["upper"]).all()
     killed = [name for name in ("client-1", "client-3") if processes.running[name].poll() == -signal.SIGKILL]
     assert killed == ["client-1", "client-3"]
+    assert stranger.wait(60) > 0, "a client that is not registered takes part"
+    assert "Failed to activate SuperNode" in processes.log("stranger")
