@@ -272,8 +272,8 @@ def page() -> None:
         if method == "dropped":
             before = rows[data, "federated"]["smse_left_before"]
             notes.append(
-                f"- {data}: {CLIENTS - r['clients']} clients vanish in the third joint step: SMSE on the rows of the "
-                f"others {r['smse']:.4g}, instead of {before:.4g}."
+                f"- {data}: {CLIENTS - r['clients']} clients vanish in the third joint step: SMSE on rows of "
+                f"the others {r['smse']:.4g}, instead of {before:.4g}."
             )
     common.write_between(PAGE, "federated", "\n".join([*lines, *notes]))
 

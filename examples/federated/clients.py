@@ -10,6 +10,7 @@ parkinsons: every client has all rows of several patients. protein: every client
 from __future__ import annotations
 
 import argparse
+import os
 from pathlib import Path
 
 import numpy as np
@@ -42,6 +43,7 @@ def in_memory(
     X: np.ndarray, y: np.ndarray, owner: np.ndarray, X_test: np.ndarray, y_test: np.ndarray
 ) -> None:
     """Fit and predict with clients of this process."""
+    os.environ["FLWR_TELEMETRY_ENABLED"] = "0"
     from gpexperts.federated import ClientRows, FederatedGPRegressor, LocalGrid, client_app
 
     clients = [client_app(ClientRows(X[owner == c], y[owner == c])) for c in np.unique(owner)]

@@ -20,7 +20,8 @@ _RUN, _SERVER, _FAILED = 1, 0, 0
 class LocalGrid(Grid):
     """Flower clients that live in this process, numbered from 1.
 
-    Each has its own `Context`; nothing but messages passes between server and clients.
+    Each has its own `Context`; nothing but messages passes between server and clients. Clients compute one
+    after the other, and each is waited for.
 
     Parameters
     ----------
