@@ -279,12 +279,13 @@ def page() -> None:
 
 
 def _draws(r: dict[str, Any]) -> str:
+    text = f", ε = {r['epsilon_client']:.1f} per client" if "epsilon_client" in r else ""
     if "auc_draws" not in r:
-        return ""
+        return text
     auc, error = sorted(r["auc_draws"]), r["smse_draws"]
     return (
         f" ({auc[0]:.3f} to {auc[-1]:.3f} in {len(auc)} draws of the noise, whose SMSE is {error[0]:.4g} to "
-        f"{error[-1]:.4g}), ε = {r['epsilon_client']:.1f} per client"
+        f"{error[-1]:.4g}){text}"
     )
 
 
