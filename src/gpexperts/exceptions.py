@@ -10,6 +10,7 @@ __all__ = [
     "ColumnWarning",
     "ConstantTargetWarning",
     "CorruptModelError",
+    "FederationError",
     "FewerExpertsWarning",
     "GpexpertsWarning",
     "MemoryBudgetError",
@@ -109,6 +110,10 @@ class ClusterError(RuntimeError):
     """
 
     killed_workers = False
+
+
+class FederationError(RuntimeError):
+    """Too few clients of a federation do their part; the message says what each of the others answered."""
 
 
 class MissingExtraError(ImportError):

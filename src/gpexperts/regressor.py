@@ -30,7 +30,7 @@ from gpexperts.settings import Settings
 __all__ = ["DistributedGPRegressor", "load"]
 
 
-@documented
+@documented(PARAMETERS)
 class DistributedGPRegressor(FittedAttributes, CallbackSupport, RegressorMixin, BaseEstimator):
     """Gaussian process regression with local experts, selected for every query.
 
