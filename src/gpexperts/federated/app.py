@@ -14,6 +14,7 @@ import numpy as np
 from flwr.app import Context
 from flwr.serverapp import Grid, ServerApp
 
+from gpexperts.exceptions import TableError
 from gpexperts.federated.client import client_app
 from gpexperts.federated.log import logger
 from gpexperts.federated.policy import ClientPolicy, ClientRows
@@ -26,8 +27,8 @@ __all__ = ["client", "node_policy", "node_rows", "server"]
 def node_rows(context: Context) -> ClientRows:
     """Read the rows that the node config names: ``rows="file"``, and ``target="column"`` for a table.
 
-    A ``.npz`` file holds X and y, and perhaps the texts `columns` and `units`. Any other file is a table that
-    ``gpexperts fit`` can read.
+    A ``.npz`` file holds X and y, and perhaps the texts `columns` and `units`. Any other file is a table of
+    numbers in a format that ``gpexperts fit`` can read.
     """
     path = Path(str(context.node_config["rows"]))
     if path.suffix == ".npz":
@@ -36,13 +37,30 @@ def node_rows(context: Context) -> ClientRows:
                 tuple(map(str, file[name])) if name in file else () for name in ("columns", "units")
             )
             return ClientRows(file["X"], file["y"], columns, units)
-    from gpexperts.tables.reading import open_table
-    from gpexperts.tables.training import read_training_rows
+    return _table_rows(str(path), str(context.node_config["target"]))
 
-    rows = read_training_rows(open_table(str(path)), str(context.node_config["target"]))
-    names = tuple(rows.schema.feature_names)
-    X = np.column_stack([rows.frame.column(name).to_numpy() for name in names])
-    return ClientRows(X, rows.y, names)
+
+def _table_rows(path: str, target: str) -> ClientRows:
+    """Read all columns as numbers.
+
+    No column is left out, as ``gpexperts fit`` leaves out constants and identifiers: another client may have
+    other values in it, and all must have the same columns.
+    """
+    from gpexperts.tables.columns_seen import see_column
+    from gpexperts.tables.names import require_columns
+    from gpexperts.tables.reading import open_table
+
+    reader = open_table(path)
+    require_columns(reader.names, [target], path)
+    table = reader.read(reader.names)
+    columns = {}
+    for name in reader.names:
+        seen = see_column(reader, table.column(name), name, "number")
+        if seen.values is None:
+            raise TableError(f"Column {name} of {path} holds {seen.shown}; a federation needs numbers.")
+        columns[name] = np.asarray(seen.values, dtype=float)
+    y = columns.pop(target)
+    return ClientRows(np.column_stack(list(columns.values())), y, tuple(columns))
 
 
 def node_policy(context: Context) -> ClientPolicy:

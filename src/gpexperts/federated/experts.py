@@ -13,7 +13,7 @@ from gpexperts.experts.gather import Evaluated, moments_of
 from gpexperts.experts.local import LocalExperts
 from gpexperts.experts.moments import ExpertMoments, ExpertPrediction, Request
 from gpexperts.experts.own import Neighbourhood
-from gpexperts.experts.store import ExpertStore, Sample, Shared
+from gpexperts.experts.store import ExpertStore, Observations, Sample
 from gpexperts.federated.federation import Federation, array_of, require
 from gpexperts.federated.messages import Parcel
 from gpexperts.kernels.base import Covariance
@@ -34,7 +34,7 @@ class FederatedExperts(ExpertStore):
         Rows of each expert, by client, in the order of experts.
     covariance : Covariance
     n_features, n_outputs : int
-    shared : tuple of ndarray or None
+    shared : Observations or None
         The communication set, in the units of the experts.
     """
 
@@ -48,7 +48,7 @@ class FederatedExperts(ExpertStore):
         *,
         n_features: int,
         n_outputs: int,
-        shared: Shared | None,
+        shared: Observations | None,
     ) -> None:
         self.federation, self.covariance, self.shared = federation, covariance, shared
         self.n_features, self.n_outputs = n_features, n_outputs
@@ -182,10 +182,9 @@ class FederatedExperts(ExpertStore):
     def _communication(self, X: np.ndarray) -> ExpertPrediction:
         """The communication expert, which the server evaluates itself."""
         assert self.shared is not None
-        X_c, y_c = self.shared
         alone = LocalExperts(
-            X_c[:0],
-            y_c[:0],
+            self.shared.X[:0],
+            self.shared.y[:0],
             np.array([0]),
             self.covariance,
             shared=self.shared,
@@ -205,6 +204,9 @@ class FederatedExperts(ExpertStore):
         _refuse()
 
     def without(self, positions: np.ndarray) -> NoReturn:
+        _refuse()
+
+    def robust(self, degrees: float, rounds: int) -> NoReturn:
         _refuse()
 
     def neighbourhood(self, X: np.ndarray, m: int, engine: Engine) -> Neighbourhood:

@@ -10,6 +10,8 @@ import numpy as np
 from gpexperts.aggregation import MostCertain
 from gpexperts.calibration import Calibration
 from gpexperts.choices import Choice
+from gpexperts.columns import ColumnEncoder
+from gpexperts.experts.store import Observations
 from gpexperts.federated import network
 from gpexperts.federated.experts import FederatedExperts
 from gpexperts.federated.federation import Federation, array_of, require
@@ -23,10 +25,12 @@ from gpexperts.federated.sums import Sums
 from gpexperts.kernels.named import AUTOMATIC_KERNELS
 from gpexperts.model import FittedModel, Seeds
 from gpexperts.prepare import experts_view
+from gpexperts.row_noise import plain
 from gpexperts.rows.base import Units
 from gpexperts.selection import Selector
 from gpexperts.settings import Settings
-from gpexperts.tuning import WORTHWHILE, Tuning
+from gpexperts.tuning import Tuning
+from gpexperts.tuning.corrections import WORTHWHILE
 
 __all__ = ["Fitted", "fit_federation"]
 
@@ -48,7 +52,7 @@ class Fitted(NamedTuple):
 
 
 def fit_federation(
-    federation: Federation, settings: FederatedSettings, shared: tuple[np.ndarray, np.ndarray] | None
+    federation: Federation, settings: FederatedSettings, communication: tuple[np.ndarray, np.ndarray] | None
 ) -> Fitted:
     """Fit a model to the rows of all clients.
 
@@ -56,14 +60,16 @@ def fit_federation(
     ----------
     federation : Federation
     settings : FederatedSettings
-    shared : tuple of ndarray or None
+    communication : tuple of ndarray or None
         The communication set, in the user's units: inputs (n, d) and targets (n, p).
     """
     members = described(federation, settings)
     sums = Sums(federation, members.keys, settings.secure_sum)
-    units = common_units(sums, members)
+    units, of_y = common_units(sums, members)
     joint, choices = _train(sums, settings, members, units)
-    shared = None if shared is None else units.apply(*shared)
+    shared = None
+    if communication is not None:
+        shared = Observations(*units.apply(*communication, plain(len(communication[0]))))
     found = _parts(federation, settings, members, joint, shared)
     experts = FederatedExperts(
         federation,
@@ -89,6 +95,8 @@ def fit_federation(
         choices=choices,
         seeds=Seeds(*rng.randint(2**31 - 1, size=2).tolist()),
         calibrate=settings.calibrate,
+        encoder=ColumnEncoder.numbers(members.n_features, members.columns or None),
+        y_summary=(of_y.mean, of_y.std),
     )
     if settings.selection == "dnn":
         selector: Selector = _network(sums, settings, members, experts, centroids)
@@ -143,7 +151,7 @@ def _parts(
     settings: FederatedSettings,
     members: Members,
     joint: Joint,
-    shared: tuple[np.ndarray, np.ndarray] | None,
+    shared: Observations | None,
 ) -> dict[int, Parcel]:
     """Have every client divide its rows; returns the replies with sizes, centroids and scores."""
     d, p = members.n_features, members.n_outputs
@@ -158,7 +166,7 @@ def _parts(
     }
     arrays = {"theta": joint.covariance.kernel.theta}
     if shared is not None:
-        arrays |= {"shared_X": shared[0], "shared_y": shared[1]}
+        arrays |= {"shared_X": shared.X, "shared_y": shared.y}
 
     def check(client: int, reply: Parcel) -> None:
         sizes = array_of(reply, "sizes", (None,))

@@ -6,6 +6,7 @@ import numpy as np
 
 from gpexperts.calibration import draw_held_out
 from gpexperts.experts.local import LocalExperts
+from gpexperts.experts.store import Observations
 from gpexperts.federated.local import covariance_named, store_of
 from gpexperts.federated.messages import Parcel, Refusal
 from gpexperts.federated.policy import ClientRows, checked_rows
@@ -13,8 +14,9 @@ from gpexperts.federated.state import State
 from gpexperts.kernels.base import Covariance
 from gpexperts.memory import bytes_of
 from gpexperts.partition.base import Parts
+from gpexperts.row_noise import plain
 from gpexperts.rows.arrays import ArrayRows
-from gpexperts.rows.base import Rows, Units
+from gpexperts.rows.base import Units
 from gpexperts.scaling import Standardizer
 
 __all__ = ["Holdings"]
@@ -58,10 +60,12 @@ class Holdings:
         return Units(Standardizer(x_shift, x_scale), Standardizer(y_shift, y_scale))
 
     @property
-    def held_out(self) -> tuple[np.ndarray, np.ndarray] | None:
-        """Inputs and targets for the calibration, in the units of the experts."""
+    def held_out(self) -> Observations | None:
+        """Rows for the calibration, in the units of the experts."""
         numbers = self._held_out_numbers
-        return self.units.apply(self.X[numbers], self.y[numbers]) if len(numbers) else None
+        if not len(numbers):
+            return None
+        return Observations(*self.units.apply(self.X[numbers], self.y[numbers], plain(len(numbers))))
 
     def covariance(self, request: Parcel) -> Covariance:
         """Return the kernel of a message."""
@@ -73,16 +77,17 @@ class Holdings:
 
     def parts(self) -> Parts:
         """Return the rows of each expert."""
-        rows, labels = self.scaled, self.state.array("labels")
+        labels = self.state.array("labels")
         order = np.argsort(labels, kind="stable")
         offsets = np.concatenate([[0], np.cumsum(np.bincount(labels))])
-        return Parts(Rows(order, rows.X[order], rows.y[order]), offsets)
+        return Parts(self.scaled.take(np.arange(len(labels))).take(order), offsets)
 
     def experts(self) -> LocalExperts:
         """Return the experts, with the trained θ."""
         shared = None
         if "shared_X" in self.state:
-            shared = self.state.array("shared_X"), self.state.array("shared_y")
+            X, y = self.state.array("shared_X"), self.state.array("shared_y")
+            shared = Observations(X, y, plain(len(X)))
         covariance = covariance_named(self.state.value("kernel"), self.X.shape[1])
         theta = self.state.array("theta")
         return store_of(self.parts(), covariance.at(theta), shared, bytes_of("auto"))

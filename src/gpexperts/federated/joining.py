@@ -83,8 +83,11 @@ def _told(shape: _Shape) -> str:
     return f"{d} inputs and {p} targets, columns {list(columns)}, units {list(units)}"
 
 
-def common_units(sums: Sums, members: Members) -> Units:
-    """Units of zero mean and unit variance, from sums; a client with the rows of another is left out."""
+def common_units(sums: Sums, members: Members) -> tuple[Units, ColumnSummary]:
+    """Return units of zero mean and unit variance, and a summary of the targets, both from sums.
+
+    A client with the rows of another is left out.
+    """
     federation, d, p = sums.federation, members.n_features, members.n_outputs
     while True:
         total = sums.total("summary", 1 + 2 * (d + p), {}, {})
@@ -97,7 +100,8 @@ def common_units(sums: Sums, members: Members) -> Units:
     n, exact = int(total.exact[0]), total.exact[1:]
     X = _summary(n, exact[:d], exact[d : 2 * d])
     y = _summary(n, exact[2 * d : 2 * d + p], exact[2 * d + p :])
-    return choose_units(X, y, standardize=True, kernel_is_object=False)[0]
+    units, _ = choose_units(X, y, standardize=True, kernel_is_object=False, learns_noise=True)
+    return units, y
 
 
 def _twins(total: Total) -> dict[int, int]:

@@ -14,7 +14,7 @@ from gpexperts.aggregation import Aggregator, MostCertain
 from gpexperts.engines import Engine
 from gpexperts.experts.local import LocalExperts
 from gpexperts.experts.moments import Request
-from gpexperts.experts.store import Shared
+from gpexperts.experts.store import Observations
 from gpexperts.kernels.base import Covariance
 from gpexperts.kernels.named import covariance_of, hyperparameter_names, named_kernel
 from gpexperts.partition import PARTITIONERS
@@ -139,7 +139,7 @@ class Scores(NamedTuple):
 
 def held_out_scores(
     experts: LocalExperts,
-    held: tuple[np.ndarray, np.ndarray],
+    held: Observations,
     selector: Selector,
     aggregator: Aggregator,
     candidates: Sequence[int],
@@ -152,8 +152,7 @@ def held_out_scores(
     Parameters
     ----------
     experts : LocalExperts
-    held : tuple of ndarray
-        Inputs (n, d) and targets (n, p).
+    held : Observations
     selector : Selector
         Not fitted.
     aggregator : Aggregator
@@ -163,11 +162,11 @@ def held_out_scores(
     certain : bool
         Whether these are the most certain ones of all, or the first ones of the selector.
     """
-    X, y = held
+    X, y, _ = held
     view = ExpertsView(
         X=experts.X,
         labels=np.repeat(np.arange(experts.n_experts), experts.sizes),
-        centroids=Parts(Rows(experts.numbers, experts.X, experts.y), experts.offsets).centroids,
+        centroids=Parts(Rows(experts.numbers, experts.X, experts.y, experts.noise), experts.offsets).centroids,
         length_scale=experts.covariance.metric(np.ones(experts.n_features)),
         means_at=lambda X: np.empty((len(X), experts.n_experts)),
         transform=lambda X: X,
@@ -190,9 +189,11 @@ def held_out_scores(
     return Scores(ks, scores, log_std)
 
 
-def store_of(parts: Parts, covariance: Covariance, shared: Shared | None, factor_budget: int) -> LocalExperts:
+def store_of(
+    parts: Parts, covariance: Covariance, shared: Observations | None, factor_budget: int
+) -> LocalExperts:
     """Return the experts of a client."""
-    number, X, y = parts.rows
+    number, X, y, _ = parts.rows
     return LocalExperts(
         X, y, parts.offsets, covariance, numbers=number, shared=shared, factor_budget=factor_budget
     )
