@@ -60,8 +60,8 @@ def test_no_row_or_target_is_in_any_message(selection: str, secure_sum: bool) ->
     assert set(texts) <= set(KINDS)
     for client in model.clients_:
         held = holdings(grid, rows, client)
-        units = held.units.apply(held.X, held.y)
-        for values in (held.X, held.y, *units, np.concatenate([held.X, held.y], axis=1)):
+        scaled = held.units.x.transform(held.X), held.units.y.transform(held.y)
+        for values in (held.X, held.y, *scaled, np.concatenate([held.X, held.y], axis=1)):
             for kind, text in texts.items():
                 assert not numbers_found(text, values), f"{kind} holds rows of client {client}"
 
