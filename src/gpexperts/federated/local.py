@@ -166,7 +166,9 @@ def held_out_scores(
     view = ExpertsView(
         X=experts.X,
         labels=np.repeat(np.arange(experts.n_experts), experts.sizes),
-        centroids=Parts(Rows(experts.numbers, experts.X, experts.y, experts.noise), experts.offsets).centroids,
+        centroids=Parts(
+            Rows(experts.numbers, experts.X, experts.y, experts.noise), experts.offsets
+        ).centroids,
         length_scale=experts.covariance.metric(np.ones(experts.n_features)),
         means_at=lambda X: np.empty((len(X), experts.n_experts)),
         transform=lambda X: X,
