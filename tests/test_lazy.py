@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -23,12 +23,6 @@ from gpexperts.experts.moments import ExpertMoments, Prediction
 from tests.clusters import LIMIT, in_process_client
 
 N_EXPERTS = 12
-
-
-@pytest.fixture(scope="module")
-def client() -> Iterator[distributed.Client]:
-    with in_process_client() as client:
-        yield client
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import pickle
 import types
-from collections.abc import Iterator
 from typing import Any
 
 import dask.array as da
@@ -18,25 +17,18 @@ from sklearn.base import clone
 from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 from sklearn.model_selection import GridSearchCV
 
-from gpexperts import DistributedGPRegressor, inputs, pipeline
+from gpexperts import DistributedGPRegressor, pipeline
 from gpexperts.aggregation import NPAE
 from gpexperts.engines.dask import DaskEngine
 from gpexperts.exceptions import ClusterError, MemoryBudgetError
 from gpexperts.experts.build import _budget_per_shard
 from gpexperts.experts.dask import DaskExperts
 from gpexperts.experts.local import LocalExperts
-from gpexperts.partition import assign, shards
 from gpexperts.selection import SELECTORS
-from tests.clusters import in_process_client
+from tests.clusters import few_rows_are_many
 
 CORRECTED = NPAE(disagreement=4.0, scale=1.2, local_noise=1.0)
 AGGREGATIONS = ["poe", "gpoe", "bcm", "rbcm", "grbcm", "npae", CORRECTED]
-
-
-@pytest.fixture(scope="module")
-def client() -> Iterator[distributed.Client]:
-    with in_process_client() as client:
-        yield client
 
 
 @pytest.fixture(scope="module")
@@ -49,9 +41,7 @@ def data() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 @pytest.fixture
 def _few_rows_are_many(monkeypatch) -> None:
-    for module in (pipeline, inputs, assign):
-        monkeypatch.setattr(module, "SAMPLE_ROWS", 100)
-    monkeypatch.setattr(shards, "SHARD_ROWS", 80)
+    few_rows_are_many(monkeypatch, sample=100, shard=80)
 
 
 def fixed(**settings: Any) -> DistributedGPRegressor:
