@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Protocol, TextIO, TypeVar
 
+from gpexperts.text import printable
+
 __all__ = [
     "CallbackReporter",
     "CallbackSupport",
@@ -51,7 +53,7 @@ class PrintReporter:
 
     def message(self, level: int, text: str) -> None:
         if self._verbose >= level:
-            print(f"[gpexperts] {text}", file=self._file, flush=True)
+            print(f"[gpexperts] {printable(text)}", file=self._file, flush=True)
 
     def start(self, stage: str, total: int | None) -> None:
         self._stage, self._total, self._done, self._last_tenth = stage, total, 0, -1

@@ -7,7 +7,17 @@ from typing import Annotated, Any
 
 import typer
 
-from gpexperts.cli.common import Debug, DropMissing, Format, Quiet, Verbose, print_note, progress, split
+from gpexperts.cli.common import (
+    Debug,
+    DropMissing,
+    Format,
+    Quiet,
+    Verbose,
+    check_output,
+    print_note,
+    progress,
+    split,
+)
 from gpexperts.cli.parameters import DEFAULTS, estimator, read_config, with_options
 from gpexperts.parameters import PARAMETERS
 
@@ -62,6 +72,7 @@ def fit(
 
     settings = {**DEFAULTS, **(read_config(config) if config else {}), **given}
     model = estimator(settings)
+    check_output(out, table, config)
     check_target(out)  # before hours of training
     with progress(quiet, verbose) as stages:
         stages.start(f"reading {table}")

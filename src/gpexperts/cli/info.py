@@ -91,6 +91,7 @@ def _print(facts: dict[str, Any]) -> None:
     from rich.text import Text  # brackets in names are no markup
 
     from gpexperts.memory import readable_size
+    from gpexperts.text import printable
 
     file, trained, model = facts["file"], facts["trained_on"], facts["model"]
     low, middle, high = model["rows_per_expert"]
@@ -118,7 +119,7 @@ def _print(facts: dict[str, Any]) -> None:
     lines.add_column(overflow="fold")
     for name, value in rows:
         if value:
-            lines.add_row(Text(name, "bold"), Text(str(value)))
+            lines.add_row(Text(printable(name), "bold"), Text(printable(value)))
     console = Console()
     console.print(lines)
     inputs = Table(title="Inputs")
@@ -126,6 +127,9 @@ def _print(facts: dict[str, Any]) -> None:
         inputs.add_column(column, justify="left" if column == "input" else "right")
     for row in facts["inputs"]:
         inputs.add_row(
-            Text(row["name"]), f"{row['low']:.4g}", f"{row['high']:.4g}", f"{row['length_scale']:.4g}"
+            Text(printable(row["name"])),
+            f"{row['low']:.4g}",
+            f"{row['high']:.4g}",
+            f"{row['length_scale']:.4g}",
         )
     console.print(inputs)

@@ -13,6 +13,7 @@ from gpexperts.cli.common import (
     Format,
     Quiet,
     Verbose,
+    check_output,
     one_bar,
     print_note,
     progress,
@@ -33,6 +34,13 @@ def predict(
     explain: Annotated[
         bool,
         typer.Option("--explain", help="Add the experts, the training rows and their weights."),
+    ] = False,
+    quote_formulas: Annotated[
+        bool,
+        typer.Option(
+            "--quote-formulas",
+            help="Write ' before copied text that a spreadsheet would run as a formula, such as =A1.",
+        ),
     ] = False,
     drop_missing: DropMissing = False,
     format: Format = None,
@@ -56,6 +64,7 @@ def predict(
     from gpexperts.tables.rows import predict_table
     from gpexperts.tables.writing import writing
 
+    check_output(out, model, table)
     fitted = load(model)
     reader = open_table(table, format)
     with (
@@ -70,6 +79,7 @@ def predict(
             keep=split(keep),
             level=level,
             explain=explain,
+            quote_formulas=quote_formulas,
             drop_missing=drop_missing,
         )
     left_out = f", {n_dropped:,} with missing values left out" if n_dropped else ""

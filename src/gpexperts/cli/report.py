@@ -7,7 +7,17 @@ from typing import Annotated
 
 import typer
 
-from gpexperts.cli.common import Debug, DropMissing, Format, Quiet, Verbose, one_bar, print_note, progress
+from gpexperts.cli.common import (
+    Debug,
+    DropMissing,
+    Format,
+    Quiet,
+    Verbose,
+    check_output,
+    one_bar,
+    print_note,
+    progress,
+)
 
 __all__ = ["report"]
 
@@ -40,6 +50,7 @@ def report(
     from gpexperts.tables.reading import open_table
     from gpexperts.tables.rows import predict_rows, target_column
 
+    check_output(out, model, table)
     fitted = load(model)
     observed = None
     with progress(quiet, verbose) as stages:

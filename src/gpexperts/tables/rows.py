@@ -20,6 +20,7 @@ from gpexperts.tables.encoding import (
     require_columns,
     to_frame,
 )
+from gpexperts.tables.formulas import quoted_name, quoted_texts
 from gpexperts.tables.reading import TableReader
 
 __all__ = [
@@ -143,10 +144,13 @@ def predict_table(
     keep: Sequence[str] = (),
     level: float = 0.95,
     explain: bool = False,
+    quote_formulas: bool = False,
     drop_missing: bool = False,
     batch_rows: int = BATCH_ROWS,
 ) -> tuple[int, int]:
     """Write the kept columns, mean, std and interval of every row of a table.
+
+    With `quote_formulas`, kept names and texts that a spreadsheet would run get an apostrophe in front.
 
     Returns
     -------
@@ -164,6 +168,8 @@ def predict_table(
     batches = complete_rows(reader, columns, others=keep, drop_missing=drop_missing, size=batch_rows)
     for rows in batches:
         out = {name: rows.table.column(name) for name in keep}
+        if quote_formulas:
+            out = {quoted_name(name): quoted_texts(column) for name, column in out.items()}
         out |= _predicted(model, to_frame(rows.X, names), width, explain)
         write(pa.table(out))
         n_rows += len(rows.X)
