@@ -28,7 +28,9 @@ __all__ = ["fit"]
 def fit(
     table: Annotated[
         str,
-        typer.Argument(help="CSV (also .gz, .zst), Parquet, Feather or Arrow; - is CSV on standard input."),
+        typer.Argument(
+            help="CSV (also .gz, .zst, .bz2), Parquet, Feather or Arrow; - is CSV on standard input."
+        ),
     ],
     target: Annotated[str, typer.Option("--target", "-t", help="The column to predict.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="The model file, by convention .gpx.")],

@@ -16,6 +16,7 @@ from gpexperts.tables.csv_head import HEAD_BYTES, NOT_UTF8, names_in
 from gpexperts.tables.formats import STANDARD_STREAM, format_of
 from gpexperts.tables.messages import display_name, join_names, readable_errors
 from gpexperts.tables.standard_input import standard_input
+from gpexperts.tables.unpacked import arrow_bytes, check_unpacked, csv_bytes, parquet_bytes
 
 __all__ = ["TableReader", "open_table"]
 
@@ -58,10 +59,15 @@ class TableReader(ABC):
     def read(self, columns: Sequence[str], types: Mapping[str, pa.DataType] | None = None) -> pa.Table:
         """Return all rows of some columns; for a CSV, types are inferred from all rows."""
         with self._checked():
+            self._check_unpacked(in_memory=True)
             return self._read(list(columns), types or {})
 
     def batches(
-        self, columns: Sequence[str], types: Mapping[str, pa.DataType], size: int
+        self,
+        columns: Sequence[str],
+        types: Mapping[str, pa.DataType],
+        size: int,
+        in_memory: bool = False,
     ) -> Iterator[pa.Table]:
         """Yield tables of `size` rows, the last one shorter; one without rows if there are none.
 
@@ -71,8 +77,11 @@ class TableReader(ABC):
         types : mapping from column to type
             Types of the columns of a CSV; other formats store types and ignore this.
         size : int
+        in_memory : bool
+            Whether the caller keeps all batches.
         """
         with self._checked():
+            self._check_unpacked(in_memory)
             empty = True
             for table in _of_size(self._batches(list(columns), types), size):
                 empty = False
@@ -96,6 +105,10 @@ class TableReader(ABC):
             ) from fault
         if fault is not None:
             raise fault
+
+    @abstractmethod
+    def _check_unpacked(self, in_memory: bool) -> None:
+        """Refuse a small file that takes gigabytes of memory."""
 
     @abstractmethod
     def _read(self, columns: list[str], types: Mapping[str, pa.DataType]) -> pa.Table: ...
@@ -169,6 +182,7 @@ class _CSV(TableReader):
             raw = standard_input()
         else:
             raw = pa.OSFile(path) if compression is None else pa.input_stream(path, compression=compression)
+        self._compression = compression
         head = raw.read(HEAD_BYTES)
         super().__init__(path, names_in(head, display_name(path)))
         first_row = head.splitlines(keepends=True)[0]
@@ -181,6 +195,10 @@ class _CSV(TableReader):
         else:
             raw.close()
             self._stream = pa.input_stream(path, compression=compression)
+
+    def _check_unpacked(self, in_memory: bool) -> None:
+        if in_memory and self._compression is not None:  # batches are decompressed piece by piece
+            check_unpacked(self.source, csv_bytes(self.source, self._compression))
 
     def _options(
         self, columns: list[str], types: Mapping[str, pa.DataType], threads: bool, **more: Any
@@ -211,6 +229,9 @@ class _Parquet(TableReader):
         self._file = pq.ParquetFile(path, buffer_size=1024**2, pre_buffer=False)
         super().__init__(path, self._file.schema_arrow.names, self._file.metadata.num_rows)
 
+    def _check_unpacked(self, in_memory: bool) -> None:
+        check_unpacked(self.source, parquet_bytes(self._file.metadata, in_memory))
+
     def _read(self, columns: list[str], types: Mapping[str, pa.DataType]) -> pa.Table:
         return self._file.read(columns=columns)
 
@@ -227,6 +248,9 @@ class _Arrow(TableReader):
             self._is_file = file.read(6) == b"ARROW1"
         with self._open(None) as reader:
             super().__init__(path, reader.schema.names)
+
+    def _check_unpacked(self, in_memory: bool) -> None:
+        check_unpacked(self.source, arrow_bytes(self.source, self._is_file))  # a batch is unpacked whole
 
     def _open(self, columns: list[str] | None) -> Any:
         fields = None if columns is None else sorted(self.names.index(name) for name in columns)

@@ -70,6 +70,7 @@ def complete_rows(
     others: Sequence[str] = (),
     drop_missing: bool,
     size: int = BATCH_ROWS,
+    in_memory: bool = False,
 ) -> Iterator[Rows]:
     """Yield the complete rows of a table, encoded as numbers.
 
@@ -84,6 +85,8 @@ def complete_rows(
         Whether rows with missing values are left out; otherwise they are an error that counts them.
     size : int
         Rows per batch, before any are left out.
+    in_memory : bool
+        Whether the caller keeps all rows.
     """
     names = [column.name for column in columns]
     require_columns(reader.names, [*names, *others], reader.source)
@@ -92,7 +95,7 @@ def complete_rows(
     types = {**dict.fromkeys(others, pa.string()), **csv_types(columns)}
     missing: dict[str, int] = {}
     n_rows = 0
-    for table in reader.batches(wanted, types, size):
+    for table in reader.batches(wanted, types, size, in_memory):
         encoded = encode(table, columns, reader.source)
         n_rows += table.num_rows
         if encoded.missing and not drop_missing:
@@ -124,7 +127,7 @@ def predict_rows(model: Any, reader: TableReader, target: Column, *, drop_missin
     columns = columns_of(model)
     names = _input_names(columns)
     parts, seconds, n_dropped = [], 0.0, 0
-    for rows in complete_rows(reader, [*columns, target], drop_missing=drop_missing):
+    for rows in complete_rows(reader, [*columns, target], drop_missing=drop_missing, in_memory=True):
         n_dropped += rows.n_dropped
         began = time.perf_counter()
         mean, std = model.predict(to_frame(rows.X[:, :-1], names), return_std=True)
