@@ -35,7 +35,10 @@ from gpexperts.validation import is_auto, is_number
 
 __all__ = ["load_model", "save_model"]
 
-_MAX_JOBS = 1000
+_MAX_JOBS = 256
+"""Threads that a prediction may start."""
+_MAX_NAMES = 32 * 1024**2
+"""Characters of the names of inputs: each category has the name of its column in front."""
 _NEVER_STORED = "engine"
 """A file that names a scheduler could make its reader connect to any machine."""
 
@@ -227,13 +230,15 @@ def _keep_factors(read: Decoder, trees: Any, experts: ExpertStore) -> None:
 def _table(values: dict[str, Any], d: int) -> TableSchema:
     columns = [Column(**column) for column in values.pop("columns")]
     table = TableSchema(columns=columns, **values)
+    require(all(map(_is_column, columns)), "a column of the training table is not described completely")
+    length = sum(len(column.name) * max(1, len(column.categories)) for column in columns)
+    require(length <= _MAX_NAMES, f"the names of the inputs have {length:,} characters")
     require(
         all(isinstance(text, str) for text in (table.target, table.source, table.sha256))
         and all(is_int(number, 0, 2**62) for number in (table.n_rows, table.n_dropped))
         and is_number(table.target_low)
         and is_number(table.target_high)
         and isinstance(table.config, dict)
-        and all(map(_is_column, columns))
         and len(table.feature_names) == d,
         "the table of the training rows is not described completely",
     )

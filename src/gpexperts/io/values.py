@@ -46,6 +46,8 @@ CLASSES: dict[str, Callable[..., Any]] = {
 
 _DTYPES = frozenset("biuf")
 _MAX_DEPTH = 60
+_MAX_KEYS = 1000
+"""Keys of a dict that are not text: numbers can be chosen such that all fall into one place of its table."""
 _MAX_KERNELS = 100
 """Kernels in one file: the time to read the hyperparameters of a sum grows faster than its terms."""
 _METRICS = ("linear", "poly", "polynomial", "rbf", "laplacian", "sigmoid", "cosine")
@@ -171,7 +173,10 @@ class Decoder:
         if kind == "tuple":
             return tuple(self.decode(item) for item in tree["items"])
         if kind == "dict":
-            return {self.decode(key): self.decode(value) for key, value in tree["items"]}
+            items = tree["items"]
+            plain = len(items) <= _MAX_KEYS or all(isinstance(key, str) for key, _ in items)
+            require(plain, f"a dict has more than {_MAX_KEYS} keys that are not text")
+            return {self.decode(key): self.decode(value) for key, value in items}
         if kind == "RandomState":
             return _random_state(self.decode(tree["state"]))
         cls = CLASSES.get(kind)
