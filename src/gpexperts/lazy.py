@@ -2,6 +2,9 @@
 
 A partition of queries becomes one task per shard of experts and a few more: choose partitions of some ten
 thousand rows. Repairs and jitter are reported to the client by Dask's events, when a partition is computed.
+
+A prediction's own `compute` and :func:`compute` wait as long as the engine allows, and then raise a
+ClusterError. `dask.compute` and `client.compute` are waits of Dask, which have no limit.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ from gpexperts.formula import Formula
 from gpexperts.predictor import Predictor
 from gpexperts.rows.collections import checked_inputs, lazy_partitions
 
-__all__ = ["predict_lazily"]
+__all__ = ["compute", "predict_lazily"]
 
 
 def predict_lazily(
@@ -36,6 +39,8 @@ def predict_lazily(
         As in `predict`.
     """
     import dask.array as da
+
+    from gpexperts.lazy_arrays import limited
 
     model, experts = predictor.model, predictor.model.experts
     assert isinstance(experts, DaskExperts)
@@ -62,8 +67,26 @@ def predict_lazily(
         for k in (0, 1):
             value = engine.task(f"predictions {b}", _value, predicted, k, model.one_output, formula)
             arrays[k].append(da.from_delayed(value, shape=shape, dtype=float))
-    mean, std = map(da.concatenate, arrays)
+    mean, std = (limited(da.concatenate(pieces), engine) for pieces in arrays)
     return (mean, std) if return_std else mean
+
+
+def compute(*arrays: Any) -> tuple[np.ndarray, ...]:
+    """Compute lazy predictions of one model together, in one limited wait.
+
+    Parameters
+    ----------
+    *arrays : dask array
+        As `predict` returns them.
+
+    Raises
+    ------
+    ClusterError
+        If the cluster cannot go on; see `DaskEngine`.
+    """
+    from gpexperts.lazy_arrays import computed
+
+    return computed(arrays)
 
 
 def _subscribed(predictor: Predictor, client: Any) -> str:

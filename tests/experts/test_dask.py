@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
-import types
-from typing import Any
+from typing import Any, ClassVar
 
 import dask.array as da
 import dask.dataframe as dd
@@ -125,7 +124,7 @@ def test_gather_skips_shards_without_queries(client, data, monkeypatch, n_select
 def test_factors_are_bounded_by_the_budget_and_the_memory_of_a_worker() -> None:
     class Workers:
         worker_memory: int | None = 10**7
-        client = types.SimpleNamespace(nthreads=lambda: {"a": 1, "b": 1})
+        threads_of_workers: ClassVar[dict[str, int]] = {"a": 1, "b": 1}
 
     engine: Any = Workers()
     assert _budget_per_shard(engine, "auto", 4) == 1_500_000  # 0.3 of a worker, two shards on each
