@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -30,7 +27,6 @@ __all__ = [
     "input_ranges",
     "length_scales",
     "n_training_rows",
-    "names_were_checked",
     "noise_std",
     "principal_axes",
     "selection_counts",
@@ -230,11 +226,3 @@ def calibration_curve(
     shares = {level: share_inside(y, mean, std, level, width) for level in levels}
     known = {level: share for level, share in shares.items() if share is not None}
     return np.array(list(known)), np.array(list(known.values()))
-
-
-@contextmanager
-def names_were_checked() -> Iterator[None]:
-    """Suppress scikit-learn's warning about arrays without names, if the names were checked before."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="X does not have valid feature names")
-        yield

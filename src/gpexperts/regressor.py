@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from gpexperts.callbacks import CallbackSupport
 from gpexperts.engines.dask import portable
 from gpexperts.engines.dask_types import is_collection
 from gpexperts.experts.local import LocalExperts
@@ -23,7 +24,7 @@ from gpexperts.lazy import predict_lazily
 from gpexperts.parameters import PARAMETERS, RENAMED, documented
 from gpexperts.pipeline import fit_model
 from gpexperts.predictor import Predictor
-from gpexperts.progress import CallbackSupport, reports_progress
+from gpexperts.progress import reports_progress
 from gpexperts.settings import Settings
 
 __all__ = ["DistributedGPRegressor", "load"]

@@ -51,7 +51,11 @@ def test_compressed_tables_are_read(run, ending: str) -> None:
 
 @pytest.mark.parametrize(
     ("ending", "bad"),
-    [("gz", "a word"), *(pytest.param(e, b, marks=pytest.mark.slow) for e in PACK for b in BAD)],
+    [
+        pytest.param(ending, bad, marks=() if (ending, bad) == ("gz", "a word") else pytest.mark.slow)
+        for ending in PACK
+        for bad in BAD
+    ],
 )
 def test_a_bad_row_far_below_is_one_message(run, ending: str, bad: str) -> None:
     row, words = BAD[bad]
@@ -95,7 +99,7 @@ def test_archives_that_fill_the_memory_are_refused(run, bombs: list[str], monkey
     monkeypatch.setattr(unpacked, "_FREE", 500_000)
     for name in bombs:
         messages = refusals(run, name, ("fit", "evaluate"))
-        words = rf"{name} takes [\d.]+ kB and unpacks to at least [\d.]+ .B, [\d,]+ times as much; more than"
+        words = rf"{name} takes [\d.]+ \w+ and unpacks to at least [\d.]+ \w+, [\d,]+ times as much"
         assert not_matching(words, messages) == []
         os.remove(name)
 

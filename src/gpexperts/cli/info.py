@@ -42,8 +42,7 @@ def _facts(path: Path) -> dict[str, Any]:
     y = inspection.training_targets(model)
     sizes = model.model_.experts.sizes
     scales = inspection.length_scales(model)
-    with inspection.names_were_checked():
-        n_selected = model.select(ranges.mean(axis=1)[None]).shape[1]  # of any query
+    n_selected = model.predictor_.select(ranges.mean(axis=1)[None]).shape[1]  # of any query
     return {
         "file": {
             "path": str(path),

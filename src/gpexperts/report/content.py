@@ -57,8 +57,7 @@ def page_data(model: Any, observed: Observed | None, target: str) -> dict[str, A
     training_inputs = inspection.training_inputs(model)
     X = training_inputs if observed is None else observed.X
     counted = _evenly_spaced(len(X), _MAX_ROWS)
-    with inspection.names_were_checked():
-        index = model.select(X[counted])
+    index = model.predictor_.select(X[counted])  # encoded already, so that no names are checked
     table = getattr(model, "table_", None)
     data: dict[str, Any] = {
         "target": target,
@@ -108,8 +107,7 @@ def _relevance(model: Any, X: np.ndarray) -> list[dict[str, Any]]:
 def _queries(model: Any, X: np.ndarray, y: np.ndarray | None) -> list[dict[str, Any]]:
     """Explanations of some rows; the numbers are not rounded."""
     rows = _evenly_spaced(len(X), _MAX_QUERIES)
-    with inspection.names_were_checked():
-        explained = model.explain(X[rows])
+    explained = model.predictor_.explain(X[rows])
     half = float(model.interval_width(_LEVEL)) * explained.std
     queries = []
     for q, row in enumerate(rows):
