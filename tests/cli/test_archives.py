@@ -74,7 +74,14 @@ def bombs(run) -> list[str]:
     n = 60_000
     for ending, pack in PACK.items():
         Path(f"bomb.csv.{ending}").write_bytes(pack(GOOD + ROW * n))
-    columns = {"area": [50.0] * n, "rooms": [2] * n, "town": ["west"] * n, "price": [1.0] * n}
+    n = 400_000
+    columns = {
+        "id": ["h"] * n,
+        "area": [50.0] * n,
+        "rooms": [2] * n,
+        "town": ["west"] * n,
+        "price": [1.0] * n,
+    }
     table = pa.table(columns)
     pq.write_table(table, "runs.parquet")
     pq.write_table(table, "zeros.parquet", use_dictionary=False, compression="zstd")
@@ -124,7 +131,7 @@ def test_tables_within_the_ratio_are_read(run, monkeypatch) -> None:
 def test_the_lengths_of_arrow_arrays_are_those_of_arrow(tmp_path: Path) -> None:
     """Independent truth: the bytes that Arrow itself holds after reading."""
     n = 10_000
-    table = pa.table({"a": pa.array(range(n), pa.int64()), "b": pa.array([1.5] * n), "c": ["xyz"] * n})
+    table = pa.table({"a": pa.array(range(n), pa.int64()), "b": pa.array([1.5] * n), "c": ["x" * 30] * n})
     for name, is_file in (("t.feather", True), ("t.arrow", False)):
         for compression in (None, "zstd", "lz4"):
             options = pa.ipc.IpcWriteOptions(compression=compression)

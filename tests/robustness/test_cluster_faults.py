@@ -13,6 +13,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import dask
+import dask.array as da
 import distributed
 import numpy as np
 import pandas as pd
@@ -116,6 +118,34 @@ def test_no_worker_is_an_error_within_the_patience(by_hand, data) -> None:
     with pytest.raises(ClusterError, match="no worker for 3 s"):
         there.predict(X_new)
     assert time.monotonic() - began < LIMIT
+
+
+@pytest.mark.slow
+def test_a_model_whose_scheduler_is_gone_must_be_fitted_again(by_hand, data) -> None:
+    client, scheduler, _ = by_hand
+    X, y, X_new = data
+    there = unfitted(engine=DaskEngine(portable(client).address, patience=3.0)).fit(X, y)
+    lazy = there.predict(da.from_array(X_new, chunks=(10, 2)))
+    scheduler.kill()
+    scheduler.wait(LIMIT)
+    began = time.monotonic()
+    for predict in (lambda: there.predict(X_new), lazy.compute):
+        with pytest.raises(ClusterError, match=r"[Ff]it the model again|must then be fitted again"):
+            predict()
+    assert time.monotonic() - began < LIMIT
+
+
+@pytest.mark.slow
+def test_workers_without_memory_are_named(data) -> None:
+    """Every worker takes more than 1 % of its memory, and is paused from the beginning."""
+    X, y, _ = data
+    settings = {"distributed.worker.memory.pause": 0.01, "distributed.worker.memory.terminate": False}
+    with dask.config.set(settings), process_client(2) as client:
+        there = unfitted(engine=DaskEngine(portable(client).address, patience=10.0))
+        began = time.monotonic()
+        with pytest.raises(ClusterError, match=r"Worker tcp://\S+ .*is paused: out of memory \("):
+            there.fit(X, y)
+        assert time.monotonic() - began < LIMIT
 
 
 @pytest.mark.slow

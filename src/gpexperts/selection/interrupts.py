@@ -6,7 +6,7 @@ import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TextIO
 
 from sklearn.exceptions import ConvergenceWarning
 
@@ -21,7 +21,14 @@ def interrupts_raised() -> Iterator[None]:
     """
     others: list[tuple[Any, ...]] = []
 
-    def show(message: Warning | str, category: type[Warning], filename: str, lineno: int, *_: Any) -> None:
+    def show(
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        file: TextIO | None = None,
+        line: str | None = None,
+    ) -> None:
         if isinstance(sys.exception(), KeyboardInterrupt):  # the warning is given while it is handled
             raise KeyboardInterrupt
         others.append((message, category, filename, lineno))
