@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import bz2
 import gzip
-import os
 import re
 import resource
 import subprocess
@@ -12,11 +11,14 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from gpexperts.exceptions import TableError
 from gpexperts.tables import unpacked
+from gpexperts.tables.reading import open_table
 from tests.cli.bad_input import COMMANDS, GOOD, not_matching, refusals
 from tests.cli.houses import COMMAND, write_as
 
@@ -68,55 +70,46 @@ def test_a_bad_row_far_below_is_one_message(run, ending: str, bad: str) -> None:
 # -------------------------------------------------------------------------------------------- bombs
 
 
+def test_an_archive_that_fills_the_memory_is_refused_by_the_commands(run, monkeypatch) -> None:
+    monkeypatch.setattr(unpacked, "_FREE", 500_000)
+    Path("bomb.csv.gz").write_bytes(gzip.compress(GOOD + ROW * 60_000))
+    words = r"bomb.csv.gz takes [\d.]+ kB and unpacks to at least 1.0 MB, [\d,]+ times as much; more than 100"
+    assert not_matching(words, refusals(run, "bomb.csv.gz", ("fit", "evaluate", "report"))) == []
+
+
 @pytest.fixture
-def bombs(run) -> list[str]:
-    """Tables of a megabyte and more in files of a few kB."""
-    n = 60_000
-    for ending, pack in PACK.items():
-        Path(f"bomb.csv.{ending}").write_bytes(pack(GOOD + ROW * n))
-    n = 400_000
-    columns = {
-        "id": ["h"] * n,
-        "area": [50.0] * n,
-        "rooms": [2] * n,
-        "town": ["west"] * n,
-        "price": [1.0] * n,
+def bombs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """Tables of 16 MB in small files, by their names."""
+    monkeypatch.setattr(unpacked, "_FREE", 4_000_000)
+    table = pa.table({"a": np.zeros(2_000_000)})
+    paths = {
+        name: str(tmp_path / name) for name in ("z.csv.zst", "r.parquet", "z.parquet", "z.feather", "z.arrow")
     }
-    table = pa.table(columns)
-    pq.write_table(table, "runs.parquet")
-    pq.write_table(table, "zeros.parquet", use_dictionary=False, compression="zstd")
-    with pa.ipc.new_file(
-        "bomb.feather", table.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")
-    ) as w:
-        w.write_table(table)
-    with pa.ipc.new_stream(
-        "bomb.arrow", table.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")
-    ) as w:
-        w.write_table(table)
-    return [
-        *(f"bomb.csv.{ending}" for ending in PACK),
-        "runs.parquet",
-        "zeros.parquet",
-        "bomb.feather",
-        "bomb.arrow",
-    ]
+    Path(paths["z.csv.zst"]).write_bytes(_zstd(b"a\n" + b"0.000000\n" * 1_000_000))
+    pq.write_table(table, paths["r.parquet"])  # a run of equal values
+    pq.write_table(table, paths["z.parquet"], use_dictionary=False, compression="zstd")
+    for name, opener in (("z.feather", pa.ipc.new_file), ("z.arrow", pa.ipc.new_stream)):
+        with opener(paths[name], table.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
+            writer.write_table(table)
+    return paths
 
 
-def test_archives_that_fill_the_memory_are_refused(run, bombs: list[str], monkeypatch) -> None:
-    monkeypatch.setattr(unpacked, "_FREE", 500_000)
-    for name in bombs:
-        messages = refusals(run, name, ("fit", "evaluate"))
-        words = rf"{name} takes [\d.]+ \w+ and unpacks to at least [\d.]+ \w+, [\d,]+ times as much"
-        assert not_matching(words, messages) == []
-        os.remove(name)
+def test_bombs_of_all_formats_are_refused_where_rows_are_kept(bombs: dict[str, str]) -> None:
+    for path in bombs.values():
+        with pytest.raises(TableError, match="times as much; more than 100 times is refused"):
+            open_table(path).read(["a"])
+        with pytest.raises(TableError, match="times as much"):
+            next(open_table(path).batches(["a"], {"a": pa.float64()}, 1000, in_memory=True))
 
 
-def test_batches_that_are_unpacked_whole_are_refused(run, bombs: list[str], monkeypatch) -> None:
-    monkeypatch.setattr(unpacked, "_FREE", 500_000)
-    for name in ("zeros.parquet", "bomb.feather", "bomb.arrow"):
-        ended = run("predict", "houses.gpx", name, "-o", "out.csv")
-        assert ended.code == 2, ended
-        assert "times as much" in ended.err
+def test_batches_that_are_unpacked_whole_are_refused(bombs: dict[str, str]) -> None:
+    for name, path in bombs.items():
+        batches = open_table(path).batches(["a"], {"a": pa.float64()}, 1000)
+        if name in ("z.csv.zst", "r.parquet"):  # unpacked piece by piece
+            assert next(batches).num_rows == 1000
+            continue
+        with pytest.raises(TableError, match="times as much"):
+            next(batches)
 
 
 def test_tables_within_the_ratio_are_read(run, monkeypatch) -> None:

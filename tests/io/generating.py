@@ -178,7 +178,7 @@ def _empty(rng: random.Random, header: Tree, arrays: Arrays) -> None:
     """An array without numbers, but with a huge shape."""
     name = rng.choice(sorted(arrays))
     huge = 10 ** rng.randint(3, 12)
-    arrays[name] = np.empty(rng.choice([(0, huge), (huge, 0), (0,), (huge, 0, huge)]), arrays[name].dtype)
+    arrays[name] = np.empty(rng.choice([(0, huge), (huge, 0), (0,), (huge, 0, 1)]), arrays[name].dtype)
 
 
 def _repeated(rng: random.Random, header: Tree, arrays: Arrays) -> None:
