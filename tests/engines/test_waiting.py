@@ -124,7 +124,8 @@ def test_a_worker_that_is_silent_is_named_within_a_minute(cluster: FakeCluster) 
 def test_no_worker_or_no_scheduler(cluster: FakeCluster, replies: bool) -> None:
     cluster.replies = replies
     assert watch(cluster, 3000) < 60
-    assert "no worker for 45 s. Not finished: 'moments'" in cluster.error
+    what = "no worker" if replies else "The scheduler has not replied"
+    assert f"{what} for 45 s. Not finished: 'moments'" in cluster.error
 
 
 def test_a_task_that_never_ends(cluster: FakeCluster) -> None:

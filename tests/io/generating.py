@@ -15,6 +15,8 @@ _HASH = 2**61 - 1
 """Python's hash of an int is its remainder modulo this prime."""
 _LARGEST = 60_000
 """Items of a grown part."""
+_MOST_NUMBERS = 2_000_000
+"""Of an array."""
 
 Tree = dict[str, Any]
 Arrays = dict[str, np.ndarray]
@@ -57,6 +59,7 @@ def _size(rng: random.Random, most: int = _LARGEST) -> int:
 def _rows(rng: random.Random, header: Tree, arrays: Arrays) -> None:
     """Many rows, perhaps all equal, of one expert, of few, or each with its own expert."""
     n, d = _size(rng), arrays["model.X"].shape[1] if arrays["model.X"].ndim == 2 else 3
+    n = min(n, _MOST_NUMBERS // max(1, d))
     M = rng.choice([1, 3, n])
     rows = np.random.default_rng(rng.randrange(2**32)).normal(size=(n, d)) * rng.choice([0.0, 1.0])
     arrays["model.X"] = np.ascontiguousarray(rows)
@@ -74,7 +77,7 @@ def _columns(rng: random.Random, header: Tree, arrays: Arrays) -> None:
     """Many inputs of few rows."""
     d = _size(rng)
     n, M = len(arrays["model.X"]), len(arrays["model.centroids"])
-    if n * d > 2_000_000:
+    if max(n, M) * d > _MOST_NUMBERS:
         return
     arrays["model.X"], arrays["model.centroids"] = np.ones((n, d)), np.zeros((M, d))
     arrays["model.x_scale[0]"], arrays["model.x_scale[1]"] = np.zeros(d), np.ones(d)

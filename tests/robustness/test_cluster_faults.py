@@ -124,7 +124,7 @@ def test_no_worker_is_an_error_within_the_patience(by_hand, data) -> None:
 def test_a_model_whose_scheduler_is_gone_must_be_fitted_again(by_hand, data) -> None:
     client, scheduler, _ = by_hand
     X, y, X_new = data
-    there = unfitted(engine=DaskEngine(portable(client).address, patience=20.0)).fit(X, y)
+    there = unfitted(engine=DaskEngine(portable(client).address, patience=40.0)).fit(X, y)
     lazy = there.predict(da.from_array(X_new, chunks=(10, 2)))
     scheduler.kill()
     scheduler.wait(LIMIT)

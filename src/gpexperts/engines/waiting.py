@@ -38,7 +38,7 @@ class Waiting:
     def __init__(self, client: Any, keys: Collection[Any], patience: float, stall_limit: float) -> None:
         self._client, self._keys = client, frozenset(map(str, keys))
         self._patience, self._stall_limit = patience, stall_limit
-        self._progress = self._worker = time.monotonic()
+        self._progress = self._worker = self._reply = time.monotonic()
         self._seen: tuple[int, frozenset[str]] = (0, frozenset())
         self._workers: dict[str, _Worker] = {}
 
@@ -50,7 +50,8 @@ class Waiting:
         ClusterError
             If waiting has no point.
         """
-        info, processing = await self._state()
+        state = await self._state()
+        info, processing = state or ({}, {})
         now = time.monotonic()
         pending = [future for future in futures if not future.done()]
         at_work = {address: {str(key) for key in keys} & self._keys for address, keys in processing.items()}
@@ -58,7 +59,14 @@ class Waiting:
         if seen != self._seen:
             self._seen, self._progress = seen, now
         unfinished = f"Not finished: {names_of(pending or futures)}."
-        if info:
+        if state is not None:
+            self._reply = now
+        elif now - self._reply > self._patience:
+            raise ClusterError(
+                f"The scheduler has not replied for {self._patience:g} s. {unfinished} If it has ended, "
+                "start it again; a model that was fitted on its cluster must then be fitted again."
+            )
+        if info or state is None:
             self._worker = now
         elif now - self._worker > self._patience:
             raise ClusterError(
@@ -76,13 +84,13 @@ class Waiting:
                 "raise stall_limit of DaskEngine."
             )
 
-    async def _state(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """The workers, and the keys of the tasks that each is to run; nothing if there is no scheduler."""
+    async def _state(self) -> tuple[dict[str, Any], dict[str, Any]] | None:
+        """The workers, and the keys of the tasks that each is to run; None without a reply."""
         try:
             workers = (await replied(identity(self._client), _REPLY))["workers"]
             return workers, dict(await replied(self._client.processing(), _REPLY))
         except (OSError, RuntimeError, TimeoutError):
-            return {}, {}
+            return None
 
     def _check_workers(self, at_work: list[str], unfinished: str, now: float) -> None:
         """Raise an error if all workers that are to run the tasks have been unable to for too long."""
