@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from contextlib import suppress
 from copy import deepcopy
 from typing import Any
 
@@ -48,7 +49,9 @@ def generated(originals: list[Parts], seed: int) -> bytes:
     header, arrays = rng.choice(originals)
     header, arrays = deepcopy(header), dict(arrays)
     for _ in range(rng.randint(1, 3)):
-        rng.choice(_GROWTHS)(rng, header, arrays)
+        # A part may have been replaced by another growth.
+        with suppress(TypeError, KeyError, AttributeError, IndexError):
+            rng.choice(_GROWTHS)(rng, header, arrays)
     return put_together(header, arrays)
 
 
