@@ -357,9 +357,18 @@ def test_an_array_is_used_once(parts: list[Parts], tmp_path: Path) -> None:
 def test_a_long_trace(parts: list[Parts], tmp_path: Path) -> None:
     header, arrays = parts[0][0], dict(parts[0][1])
     for name in [name for name in arrays if name.startswith("model.trace")]:
-        shape = (1_000_000, 0) if arrays[name].ndim == 2 else (1_000_000,)
+        shape = (1_000_000, 1) if arrays[name].ndim == 2 else (1_000_000,)
         arrays[name] = np.zeros(shape, dtype=np.int8)
     assert_refused(tmp_path, put_together(header, arrays), "columns of the trace")
+
+
+def test_an_axis_of_an_empty_array_is_not_long(parts: list[Parts], tmp_path: Path) -> None:
+    """It takes no bytes of the file; a kernel has bounds for each of its 10⁹ length scales."""
+    header, arrays = deepcopy(parts[0][0]), dict(parts[0][1])
+    arrays["scales"] = np.empty((10**9, 0))
+    scales = {"is": "array", "name": "scales", "fortran": False}
+    header["model"]["kernel"] = {"is": "RBF", "params": {"length_scale": scales}}
+    assert_refused(tmp_path, put_together(header, arrays), r"has shape \(1000000000, 0\)")
 
 
 def test_factors_of_no_expert(parts: list[Parts], tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import NamedTuple
 
 _CHILD = """
-import re, sys, time, warnings
+import re, resource, sys, time, warnings
 import gpexperts
 from gpexperts.exceptions import ModelFileError
 
@@ -20,6 +20,7 @@ def memory(name):
     with open("/proc/self/status") as file:
         return int(re.search(name + r":\\s+(\\d+) kB", file.read())[1])
 
+resource.setrlimit(resource.RLIMIT_AS, (8 * 10**9,) * 2)  # spare the machine
 warnings.simplefilter("ignore")  # of numbers that overflow
 gpexperts.load(sys.argv[1])
 for line in sys.stdin:

@@ -50,6 +50,8 @@ _MAX_KEYS = 1000
 """Keys of a dict that are not text: numbers can be chosen such that all fall into one place of its table."""
 _MAX_KERNELS = 100
 """Kernels in one file: the time to read the hyperparameters of a sum grows faster than its terms."""
+_MAX_EMPTY = 10_000
+"""Length of an axis of an array without numbers: such an array takes no bytes of the file, however long."""
 _METRICS = ("linear", "poly", "polynomial", "rbf", "laplacian", "sigmoid", "cosine")
 _METRIC_PARAMETERS = ("degree", "coef0")
 """What a PairwiseKernel may pass on; others, such as n_jobs, decide how much of a machine is used."""
@@ -167,6 +169,7 @@ class Decoder:
         kind = tree["is"]
         if kind == "array":
             array = self._arrays.pop(tree["name"])
+            require(array.nbytes > 0 or max(array.shape) <= _MAX_EMPTY, f"an array has shape {array.shape}")
             return array.T if tree["fortran"] and isinstance(array, np.ndarray) else array
         if kind == "float":
             return float(tree["value"])
