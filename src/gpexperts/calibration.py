@@ -1,5 +1,9 @@
 """Calibration of intervals by rows that the model has not seen.
 
+The width of an interval is a quantile of the scores |y − mean| / std of such rows. Where std is too small or
+too large may depend on std itself, as with noise that changes more than std does. So rows are divided by std
+into groups, each with its own quantile, and the width is a continuous function of std.
+
 With `calibrate`, some rows are held out before anything is learned: scaling, hyperparameters, parts, experts
 and the number of selected experts come from the rest alone. To that model the held-out rows are as new as
 future rows, so that the quantiles of their scores |y − mean| / std give calibrated intervals.
@@ -8,16 +12,26 @@ future rows, so that the quantiles of their scores |y − mean| / std give calib
 from __future__ import annotations
 
 import math
+import warnings
 from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpexperts.exceptions import TooFewRowsError
-from gpexperts.metrics import gaussian_width
+from gpexperts.exceptions import FewRowsWarning, TooFewRowsError
+from gpexperts.metrics import gaussian_width, student_width
 from gpexperts.partition.assign import labels_per_row
 
-__all__ = ["HELD_OUT", "METHODS", "Calibration", "draw_held_out", "kept_labels"]
+__all__ = [
+    "FEW_ROWS",
+    "HELD_OUT",
+    "METHODS",
+    "Calibration",
+    "Widths",
+    "draw_held_out",
+    "kept_labels",
+    "warn_of_few_rows",
+]
 
 METHODS = (None, "scale", "conformal")
 HELD_OUT = -2
@@ -28,13 +42,81 @@ _FEWEST, _MOST = 100, 2000
 """A tenth of the rows is held out; at least 100, for intervals of 99 %, and at most 2,000."""
 _FEWEST_ROWS = 20
 """Training rows below which too few are left to hold some out."""
+FEW_ROWS = 10
+"""Training rows below which intervals are at least those of a model without inputs."""
+_WARN_ROWS = 5
+"""Training rows below which a fit warns."""
+_MOST_GROUPS, _GROUP_ROWS = 5, 100
+"""Rows are divided by std into at most so many groups of at least so many rows."""
+_SPREAD = 0.2
+"""Difference in log std between the outer groups below which there is one group only."""
+
+
+class Widths(NamedTuple):
+    """Half the width of an interval, in units of std, as a continuous function of std."""
+
+    log_std: tuple[np.ndarray, ...]
+    """Of each output, ascending; the width is constant beyond the first and the last."""
+    values: tuple[np.ndarray, ...]
+    """The widths at these points, for each output."""
+
+    least: tuple[float, ...]
+    """Half the width of the interval itself is at least this, for each output; in the units of std."""
+
+    @classmethod
+    def constant(cls, width: float, n_outputs: int) -> Widths:
+        """Return the same width for every std."""
+        return cls((np.zeros(1),) * n_outputs, (np.full(1, width),) * n_outputs, (0.0,) * n_outputs)
+
+    @classmethod
+    def of_rows(cls, level: float, n: int, n_outputs: int, few: np.ndarray | None) -> Widths:
+        """Return the widths by n rows, none of which is held out: those of Student's t with n − 1 degrees.
+
+        `few` are the targets (n, p) of fewer than `FEW_ROWS` rows, which do not show how noise and function
+        differ. An interval is then at least as wide as that of a new target without inputs, t s √(1 + 1/n).
+        """
+        width = student_width(level, max(1, n - 1))
+        constant = cls.constant(width, n_outputs)
+        if few is None or n < 2:
+            return constant
+        spread = few.std(axis=0, ddof=1) * np.sqrt(1.0 + 1.0 / n)
+        return constant._replace(least=tuple((width * spread).tolist()))
+
+    def __call__(self, std: Any) -> np.ndarray:
+        """Return the widths, (n, p) or (n,) for one output, as std is."""
+        std = np.asarray(std, dtype=float)
+        log_std = np.log(np.maximum(std, np.finfo(float).tiny)).reshape(-1, len(self.values))
+        columns = [
+            np.maximum(np.interp(column, knots, values), least * np.exp(-column))
+            for column, knots, values, least in zip(log_std.T, *self, strict=True)
+        ]
+        return np.stack(columns, axis=1).reshape(std.shape)
+
+    @property
+    def or_one(self) -> Widths:
+        """These widths; 1 everywhere if one of them is 0, by which scores cannot be divided."""
+        return self if all((v > 0).all() for v in self.values) else Widths.constant(1.0, len(self.values))
+
+    def times(self, factor: np.ndarray) -> Widths:
+        """Return these widths times a factor (p,)."""
+        values = tuple(v * f for v, f in zip(self.values, factor, strict=True))
+        least = tuple(h * f for h, f in zip(self.least, factor.tolist(), strict=True))
+        return self._replace(values=values, least=least)
+
+    def in_units(self, unit: np.ndarray) -> Widths:
+        """Return the same widths for std multiplied by units (p,)."""
+        log_std = tuple(s + np.log(u) for s, u in zip(self.log_std, unit, strict=True))
+        least = tuple(h * u for h, u in zip(self.least, unit.tolist(), strict=True))
+        return self._replace(log_std=log_std, least=least)
 
 
 class Calibration(NamedTuple):
-    """The scores of the held-out rows."""
+    """The scores of held-out rows."""
 
     scores: np.ndarray
-    """(n, p) |y − mean| / std of every held-out row and output, each column in ascending order."""
+    """(n, p) |y − mean| / std of every held-out row and output."""
+    std: np.ndarray
+    """(n, p), in the units of the experts."""
 
     @property
     def variance_scale(self) -> np.ndarray:
@@ -42,18 +124,19 @@ class Calibration(NamedTuple):
         scale = np.asarray(np.mean(self.scores**2, axis=0))
         return np.where(scale > 0, scale, 1.0)  # all residuals 0: no information
 
-    def width(self, level: float) -> np.ndarray:
-        """(p,) the quantile of the scores at `level`; beyond the largest, in proportion to a Gaussian."""
-        n = len(self.scores)
-        largest = n / (n + 1)
-        inside = np.quantile(self.scores, min(level, largest), axis=0, method="weibull")
-        if level <= largest:
-            return np.asarray(inside)
-        return np.asarray(inside * (gaussian_width(level) / gaussian_width(largest)))
+    def widths(self, level: float) -> Widths:
+        """Return the quantile of the scores at `level`, in groups of rows with similar std."""
+        points = [_by_std(*column, level) for column in zip(self.scores.T, self.std.T, strict=True)]
+        log_std, values = zip(*points, strict=True)
+        return Widths(log_std, values, (0.0,) * len(points))
 
-    def quantile(self, level: float) -> np.ndarray:
-        """(p,) the ⌈(n + 1) level⌉-th smallest score, a bound of a new one with at least that probability."""
-        n = len(self.scores)
+    def quantile(self, level: float, widths: Widths | None = None) -> np.ndarray:
+        """(p,) the ⌈(n + 1) level⌉-th smallest score, a bound of a new one with at least that probability.
+
+        With `widths`, scores are divided by them. If they come from other rows, the probability still holds.
+        """
+        scores = self.scores if widths is None else self.scores / widths(self.std)
+        n = len(scores)
         exact = Fraction(repr(float(level)))  # as it was written: 100 · 0.55 is 55, not a little more
         rank = math.ceil((n + 1) * exact)
         if rank > n:
@@ -62,7 +145,38 @@ class Calibration(NamedTuple):
                 f"for calibrate='conformal', but this model has {n}. Choose a level of at most "
                 f"{10_000 * n // (n + 1) / 10_000}, fit more rows, or use calibrate='scale'."
             )
-        return np.asarray(self.scores[rank - 1])
+        return np.asarray(np.partition(scores, rank - 1, axis=0)[rank - 1])
+
+
+def _by_std(scores: np.ndarray, std: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:
+    """Median log std and quantile of the scores (n,) of each group of rows with similar std (n,)."""
+    n_groups = max(1, min(_MOST_GROUPS, len(std) // _GROUP_ROWS))
+    order = np.argsort(std, kind="stable")
+    log_std = np.array([np.median(np.log(group)) for group in np.array_split(std[order], n_groups)])
+    if n_groups == 1 or log_std[-1] - log_std[0] < _SPREAD:
+        return log_std[:1], np.array([_quantile(scores, level)])
+    return log_std, np.array([_quantile(group, level) for group in np.array_split(scores[order], n_groups)])
+
+
+def _quantile(scores: np.ndarray, level: float) -> float:
+    """The quantile at `level`; beyond the largest score, in proportion to a Gaussian."""
+    n = len(scores)
+    largest = n / (n + 1)
+    inside = float(np.quantile(scores, min(level, largest), method="weibull"))
+    return inside if level <= largest else inside * gaussian_width(level) / gaussian_width(largest)
+
+
+def warn_of_few_rows(n: int) -> None:
+    """Warn if n rows determine neither the noise nor the length scales."""
+    if n < _WARN_ROWS:
+        warnings.warn(
+            f"The model is fitted to {n} row{'s' * (n > 1)}, which determine neither the noise nor the "
+            "length scales: its standard deviations may be far too small. Intervals of `predict_interval` "
+            "are wider, at least those of a model without inputs. Fit more rows, or give the kernel with "
+            "optimizer=None.",
+            FewRowsWarning,
+            stacklevel=5,
+        )
 
 
 def draw_held_out(n: int, random_state: np.random.RandomState) -> np.ndarray:

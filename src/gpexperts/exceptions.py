@@ -9,6 +9,7 @@ __all__ = [
     "ClusterError",
     "ConstantTargetWarning",
     "CorruptModelError",
+    "FewRowsWarning",
     "FewerExpertsWarning",
     "GpexpertsWarning",
     "MemoryBudgetError",
@@ -36,6 +37,10 @@ class BoundWarning(GpexpertsWarning, ConvergenceWarning):
 
 class ConstantTargetWarning(GpexpertsWarning):
     """The target has a single value: no model can be trained."""
+
+
+class FewRowsWarning(GpexpertsWarning):
+    """So few rows determine neither the noise nor the length scales."""
 
 
 class FewerExpertsWarning(GpexpertsWarning):

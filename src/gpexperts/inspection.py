@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from gpexperts.kernels.named import hyperparameter_names
-from gpexperts.metrics import Width, gaussian_width, share_inside
+from gpexperts.metrics import Width, share_inside
 from gpexperts.prepare import experts_view
 from gpexperts.selection import GGMSelector
 from gpexperts.training.likelihood import TraceRow
@@ -207,15 +207,16 @@ def expert_graph(model: Any) -> ExpertGraph:
 
 
 def calibration_curve(
-    y: ArrayLike, mean: ArrayLike, std: ArrayLike, width: Width = gaussian_width
+    y: ArrayLike, mean: ArrayLike, std: ArrayLike, width: Width | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the empirical coverage of central intervals at the levels 0.01 to 0.99.
 
     Parameters
     ----------
     y, mean, std : array-like of shape (n,)
-    width : callable
-        Level ↦ half width of the interval, in units of std; such as an estimator's `interval_width`.
+    width : callable, optional
+        Level and std ↦ half width of the intervals, in units of std, such as an estimator's `interval_width`;
+        the Gaussian one by default.
 
     Returns
     -------

@@ -15,12 +15,13 @@ from typing import Any
 
 import numpy as np
 
+from gpexperts.calibration import Widths
 from gpexperts.experts.dask import DaskExperts, Gathered
 from gpexperts.formula import Formula
 from gpexperts.predictor import Predictor
 from gpexperts.rows.collections import checked_inputs, lazy_partitions
 
-__all__ = ["compute", "predict_lazily"]
+__all__ = ["compute", "lazy_interval", "predict_lazily"]
 
 
 def predict_lazily(
@@ -69,6 +70,14 @@ def predict_lazily(
             arrays[k].append(da.from_delayed(value, shape=shape, dtype=float))
     mean, std = (limited(da.concatenate(pieces), engine) for pieces in arrays)
     return (mean, std) if return_std else mean
+
+
+def lazy_interval(mean: Any, std: Any, widths: Widths) -> tuple[Any, Any]:
+    """Return mean ∓ width · std of lazy predictions, with the same limits of waiting."""
+    from gpexperts.lazy_arrays import limited
+
+    half = std.map_blocks(widths, dtype=float) * std
+    return limited(mean - half, mean.engine), limited(mean + half, mean.engine)
 
 
 def compute(*arrays: Any) -> tuple[np.ndarray, ...]:

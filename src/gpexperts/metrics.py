@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import ndtr, ndtri
+from scipy.special import ndtr, ndtri, stdtrit
 from sklearn.utils.validation import check_consistent_length
 
 from gpexperts.exceptions import TooFewRowsError
@@ -31,10 +31,11 @@ __all__ = [
     "score",
     "share_inside",
     "smse",
+    "student_width",
 ]
 
-Width = Callable[[float], float]
-"""Level ↦ half the width of an interval, in standard deviations."""
+Width = Callable[[float, np.ndarray], Any]
+"""Level and std (n,) ↦ half the width of the intervals in standard deviations, a number or (n,)."""
 LEVELS = (0.5, 0.9, 0.95, 0.99)
 """Levels of the intervals whose coverage `score` reports."""
 
@@ -100,7 +101,7 @@ def crps(y: ArrayLike, mean: ArrayLike, std: ArrayLike) -> float:
 
 
 def coverage(
-    y: ArrayLike, mean: ArrayLike, std: ArrayLike, level: float = 0.95, width: float | None = None
+    y: ArrayLike, mean: ArrayLike, std: ArrayLike, level: float = 0.95, width: ArrayLike | None = None
 ) -> float:
     """Share of targets inside their central interval of the given level; `level` if calibrated.
 
@@ -108,10 +109,10 @@ def coverage(
     ----------
     y, mean, std : array-like of shape (n,) or (n, n_outputs)
     level : float
-    width : float, optional
+    width : float or array-like of the same shape, optional
         Half the interval's width in standard deviations; that of a Gaussian if not given.
     """
-    width = gaussian_width(level) if width is None else width
+    width = np.asarray(gaussian_width(level) if width is None else width)
     y_, mean_, std_ = _with_std(y, mean, std)
     return float(np.mean(np.abs(y_ - mean_) <= width * std_))
 
@@ -119,6 +120,11 @@ def coverage(
 def gaussian_width(level: float) -> float:
     """Half the width of a central Gaussian interval, in standard deviations."""
     return float(ndtri(0.5 + 0.5 * checked_level(level)))
+
+
+def student_width(level: float, freedom: int) -> float:
+    """Half the width of a central interval of Student's t distribution."""
+    return float(stdtrit(freedom, 0.5 + 0.5 * checked_level(level)))
 
 
 def _gaussian_loss(y: np.ndarray, mean: np.ndarray, std: np.ndarray) -> np.ndarray:
@@ -180,7 +186,7 @@ def score(
     std: np.ndarray,
     y_train: np.ndarray,
     seconds: float | None = None,
-    width: Width = gaussian_width,
+    width: Width | None = None,
 ) -> Scores:
     """Score predictions of one target.
 
@@ -191,7 +197,7 @@ def score(
         For the trivial predictor of MSLL.
     seconds : float, optional
         What all n predictions took.
-    width : callable
+    width : callable, optional
         Of the intervals, where they are not the Gaussian ones of mean and std.
     """
     return Scores(
@@ -206,9 +212,9 @@ def score(
     )
 
 
-def share_inside(y: Any, mean: Any, std: Any, level: float, width: Width) -> float | None:
+def share_inside(y: Any, mean: Any, std: Any, level: float, width: Width | None = None) -> float | None:
     """Share of targets inside their interval; None if too few rows were held out."""
     try:
-        return coverage(y, mean, std, level, width(level))
+        return coverage(y, mean, std, level, None if width is None else width(level, std))
     except TooFewRowsError:
         return None

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.utils import check_random_state
 
-from gpexperts.calibration import HELD_OUT, draw_held_out, kept_labels
+from gpexperts.calibration import HELD_OUT, draw_held_out, kept_labels, warn_of_few_rows
 from gpexperts.choices import Choice
 from gpexperts.experts.build import Assigned, build_store, training_blocks
 from gpexperts.kernels.base import Covariance
@@ -91,6 +91,8 @@ def fit_model(rows: RowSource, settings: Settings, *, one_output: bool) -> Fitte
     rows = rows.in_units(units)
     sample = rows.sample(SAMPLE_ROWS, streams.sample)
     trainable = settings["optimizer"] is not None and bool(varies.any())
+    if trainable:
+        warn_of_few_rows(rows.n)
     outputs = np.flatnonzero(varies) if varies.any() else np.arange(rows.n_outputs)
     sampler = BlockSampler(rows, sample, outputs, streams.training)
     candidates = candidate_covariances(settings["kernel"], sampler.spread, sampler.y_spread, units.x)

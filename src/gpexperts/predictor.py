@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from gpexperts.calibration import Calibration
+from gpexperts.calibration import FEW_ROWS, Calibration, Widths
 from gpexperts.choices import Choice
 from gpexperts.engines import Engine
 from gpexperts.experts.local import LocalExperts
@@ -49,6 +49,7 @@ class Learned(NamedTuple):
     """Fitted; None where it consists of the training rows and is fitted again."""
     tuning: Tuning
     choices: dict[str, Choice]
+    residuals: Calibration | None
     calibration: Calibration | None
 
 
@@ -64,8 +65,10 @@ class Predictor:
     tuning : Tuning
     choices : dict of str to Choice
         What was chosen for these settings.
+    residuals : Calibration or None
+        Scores of the rows that were held out to choose the experts, where there are any.
     calibration : Calibration or None
-        Of the held-out rows, where there are any.
+        Scores of the rows that `calibrate` holds out.
     """
 
     def __init__(
@@ -75,10 +78,12 @@ class Predictor:
         selector: Selector,
         tuning: Tuning,
         choices: dict[str, Choice],
+        residuals: Calibration | None,
         calibration: Calibration | None,
     ) -> None:
         self.model, self.settings = model, settings
-        self.selector, self.tuning, self.choices, self.calibration = selector, tuning, choices, calibration
+        self.selector, self.tuning, self.choices = selector, tuning, choices
+        self.residuals, self.calibration = residuals, calibration
         self.queries_repaired = 0
         """Queries whose NPAE system had to be repaired."""
         self.jitter_was_reported = model.trace[-1].jittered > 0
@@ -116,14 +121,13 @@ class Predictor:
         if is_auto(settings["selection"]):
             choices["selection"] = Choice("nearest_rows", "the experts that own the nearest training rows")
         found = tuned(model, settings, selector)
-        calibration = None
+        residuals = None
         if isinstance(found, Tuned):
-            tuning, choices["n_selected"], scores = found
-            calibration = Calibration(np.sort(scores, axis=0))
+            tuning, choices["n_selected"], residuals = found
             reporters().message(1, f"prediction: {choices['n_selected']}")
         else:
             tuning = found
-        predictor = cls(model, settings, selector, tuning, choices, calibration)
+        predictor = cls(model, settings, selector, tuning, choices, residuals, None)
         if model.held_out is not None:
             predictor = predictor._calibrated(*model.held_out)
         # A selector that fails or a wrong K is an error now, and not at the first prediction.
@@ -136,14 +140,15 @@ class Predictor:
         selector = learned.selector
         if selector is None:
             selector = settings.selector.fit(experts_view(model, settings))
-        return cls(model, settings, selector, learned.tuning, learned.choices, learned.calibration)
+        return cls(model, settings, selector, *learned[1:])
 
     @property
     def learned(self) -> Learned:
         """What is worth storing."""
         experts = self.model.experts
         again = isinstance(experts, LocalExperts) and self.selector.repeats(experts.X)
-        return Learned(None if again else self.selector, self.tuning, self.choices, self.calibration)
+        selector = None if again else self.selector
+        return Learned(selector, self.tuning, self.choices, self.residuals, self.calibration)
 
     @property
     def _engine(self) -> Engine:
@@ -152,11 +157,11 @@ class Predictor:
 
     def _calibrated(self, X: np.ndarray, y: np.ndarray) -> Predictor:
         reporters().start("calibrating")
-        scores = np.empty_like(y)
+        scores, std = np.empty_like(y), np.empty_like(y)
         for rows, _, prediction in self.batches(X, self.formula.select(X)):
-            std = np.sqrt(prediction.observation_var(self.formula.noise_variance))
-            scores[rows] = np.abs(y[rows] - prediction.mean) / std
-        calibration = Calibration(np.sort(scores, axis=0))
+            std[rows] = np.sqrt(prediction.observation_var(self.formula.noise_variance))
+            scores[rows] = np.abs(y[rows] - prediction.mean) / std[rows]
+        calibration = Calibration(scores, std)
         scale = self.model.shaped(calibration.variance_scale)
         choice = Choice(
             self.model.calibrate,
@@ -165,7 +170,9 @@ class Predictor:
         )
         reporters().message(1, f"calibration: {choice.reason}")
         choices = {**self.choices, "calibrate": choice}
-        return Predictor(self.model, self.settings, self.selector, self.tuning, choices, calibration)
+        return Predictor(
+            self.model, self.settings, self.selector, self.tuning, choices, self.residuals, calibration
+        )
 
     # --------------------------------------------------------------------------------- predictions
 
@@ -235,33 +242,42 @@ class Predictor:
         self.report_jitter()
         return self.formula.restored(mean, var)
 
-    def interval_width(self, level: float) -> Any:
-        """Half the width of an interval, a number or (p,), in units of the std of `predict`.
+    def interval_widths(self, level: float) -> Widths:
+        """Half the width of intervals, in units of the std of `predict` and as a function of it.
 
-        It is a quantile of the standardised residuals of held-out rows; without such rows, and with
-        ``calibrate="scale"``, that of a Gaussian.
+        They are quantiles of the standardised residuals of held-out rows. Without such rows they are those of
+        Student's t; with ``calibrate="scale"`` or given hyperparameters, that of a Gaussian.
         """
-        level = checked_level(level)
-        if self.model.calibrate == "scale" or self._residuals is None:
-            return gaussian_width(level)
-        if self.model.calibrate == "conformal":
-            width = self._residuals.quantile(level)
-        else:
-            width = self._residuals.width(level)
-        return float(width[0]) if self.model.one_output else width
+        level, model = checked_level(level), self.model
+        if model.calibrate == "scale":
+            return Widths.constant(gaussian_width(level), model.n_outputs)
+        residuals = self._computed_residuals()
+        widths = self._widths_of_rows(level) if residuals is None else residuals.widths(level)
+        if model.calibrate == "conformal":
+            assert self.calibration is not None
+            widths = widths.or_one
+            widths = widths.times(self.calibration.quantile(level, widths))
+        return widths.in_units(model.y_scale.scale)
 
-    @property
-    def _residuals(self) -> Calibration | None:
+    def _widths_of_rows(self, level: float) -> Widths:
+        """Widths by the number of rows alone; those of a Gaussian for given hyperparameters."""
+        experts = self.model.experts
+        if self.settings["optimizer"] is None:
+            return Widths.constant(gaussian_width(level), experts.n_outputs)
+        n = int(experts.offsets[-1])
+        few = experts.take(np.arange(n))[1] if n < FEW_ROWS else None
+        return Widths.of_rows(level, n, experts.n_outputs, few)
+
+    def _computed_residuals(self) -> Calibration | None:
         """Scores of held-out rows; computed when first needed where nothing had to be chosen by them."""
         with self._lock:
-            if self.calibration is None and not self._has_no_residuals:
+            if self.residuals is None and not self._has_no_residuals:
                 held = held_out(self.model, self.settings, self.selector)
                 self._has_no_residuals = not held
                 if held:
                     setups = Setups((self.tuning.n_selected,), (self.tuning.n_neighbors,))
-                    scores = scores_of(held, setups, self.formula.aggregator, self._engine)
-                    self.calibration = Calibration(np.sort(scores, axis=0))
-        return self.calibration
+                    self.residuals = scores_of(held, setups, self.formula.aggregator, self._engine)
+        return self.residuals
 
     def select(self, X: np.ndarray) -> np.ndarray:
         """Return the selected experts (n, K) of queries in the user's units; pruned ones are −1."""

@@ -20,7 +20,7 @@ from gpexperts.experts.local import LocalExperts
 from gpexperts.explanation import Explanation
 from gpexperts.fitted import FittedAttributes
 from gpexperts.inputs import training_rows
-from gpexperts.lazy import predict_lazily
+from gpexperts.lazy import lazy_interval, predict_lazily
 from gpexperts.parameters import PARAMETERS, RENAMED, documented
 from gpexperts.pipeline import fit_model
 from gpexperts.predictor import Predictor
@@ -242,10 +242,11 @@ class DistributedGPRegressor(FittedAttributes, CallbackSupport, RegressorMixin, 
         """Predict intervals that contain a new observation with the given probability.
 
         They are mean ± width · std. Without `calibrate` the width is a quantile of |y − mean| / std of the
-        held-out rows that chose the experts (that of a Gaussian where there are too few of them). With
-        ``"scale"`` it is that of a Gaussian. With ``"conformal"`` it is a quantile for rows that nothing else
-        has used: the probability then holds for any model, on average over new rows that are drawn like the
-        training rows.
+        held-out rows that chose the experts, in groups of rows with similar std; with too few rows for that,
+        it is that of Student's t with n − 1 degrees of freedom, or of a Gaussian if the hyperparameters are
+        given. With ``"scale"`` it is that of a Gaussian.
+        With ``"conformal"`` it is also multiplied by a quantile for rows that nothing else has used: the
+        probability then holds for any model, on average over new rows that are drawn like the training rows.
 
         Parameters
         ----------
@@ -262,14 +263,29 @@ class DistributedGPRegressor(FittedAttributes, CallbackSupport, RegressorMixin, 
         TooFewRowsError
             With ``calibrate="conformal"``, if fewer than level / (1 − level) rows were held out.
         """
-        predictor = self.predictor_  # one for width, mean and std
-        width = predictor.interval_width(level)
+        predictor = self.predictor_  # one for widths, mean and std
+        widths = predictor.interval_widths(level)
         mean, std = self._predicted(predictor, X, return_std=True)
-        return mean - width * std, mean + width * std
+        if is_collection(std):
+            return lazy_interval(mean, std, widths)
+        half = widths(std) * std
+        return mean - half, mean + half
 
-    def interval_width(self, level: float = 0.95) -> Any:
-        """Return half the width of an interval, a number or (n_outputs,), in units of the predicted std."""
-        return self.predictor_.interval_width(level)
+    def interval_width(self, level: float, std: Any) -> np.ndarray:
+        """Return half the widths of intervals, in units of std.
+
+        Parameters
+        ----------
+        level : float
+            The probability, strictly between 0 and 1.
+        std : array-like of shape (n,) or (n, n_outputs)
+            As `predict` returns them.
+
+        Returns
+        -------
+        width : ndarray of the same shape
+        """
+        return self.predictor_.interval_widths(level)(std)
 
     def select(self, X: Any) -> np.ndarray:
         """Return the selected experts of each query, best first.

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpexperts.aggregation import NPAE, Aggregator
+from gpexperts.calibration import Calibration
 from gpexperts.choices import Choice
 from gpexperts.engines.base import Engine
 from gpexperts.experts.moments import ExpertMoments, Prediction, Request
@@ -115,8 +116,8 @@ class Tuned(NamedTuple):
 
     tuning: Tuning
     choice: Choice
-    scores: np.ndarray
-    """(n, p) |y − mean| / std of the held-out rows."""
+    scores: Calibration
+    """Of the held-out rows."""
 
 
 def leaves_corrections(aggregator: Aggregator) -> bool:
@@ -138,8 +139,8 @@ def tune(held: list[Held], setups: Setups, aggregator: Aggregator, engine: Engin
     return _Tuner(held, aggregator, engine).choose(setups)
 
 
-def scores_of(held: list[Held], setups: Setups, aggregator: Aggregator, engine: Engine) -> np.ndarray:
-    """Return |y − mean| / std (n, p) of the held-out rows, for one setup and an aggregator as it is."""
+def scores_of(held: list[Held], setups: Setups, aggregator: Aggregator, engine: Engine) -> Calibration:
+    """Return the scores of the held-out rows, for one setup and an aggregator as it is."""
     (k,), (m,) = setups
     tuner = _Tuner(held, aggregator, engine)
     return tuner.scores(Tuning(k, m), tuner.moments(k, m))
@@ -330,9 +331,10 @@ class _Tuner:
         std = np.sqrt(prediction.observation_var(self.noise)) * root_factor
         return _nlpd(self.y - prediction.mean, std).tolist()
 
-    def scores(self, tuning: Tuning, moments: ExpertMoments) -> np.ndarray:
+    def scores(self, tuning: Tuning, moments: ExpertMoments) -> Calibration:
         prediction = tuning.applied(self.aggregator).combine(moments)
-        return np.abs(self.y - prediction.mean) / np.sqrt(prediction.observation_var(self.noise))
+        std = np.sqrt(prediction.observation_var(self.noise))
+        return Calibration(np.abs(self.y - prediction.mean) / std, std)
 
 
 def _reason(tuning: Tuning, by_setup: dict[str, float], n: int) -> str:

@@ -73,7 +73,8 @@ def save_model(estimator: Any, path: str | os.PathLike[str], *, include_factors:
             "selector": selector_tree(out, learned.selector),
             "tuning": out.named(learned.tuning._asdict()),
             "choices": choice_trees(out, learned.choices),
-            "calibration": out.encode(learned.calibration and learned.calibration.scores, "calibration"),
+            "residuals": out.encode(learned.residuals and list(learned.residuals), "residuals"),
+            "calibration": out.encode(learned.calibration and list(learned.calibration), "calibration"),
         },
         "table": None if table is None else out.encode(asdict(table), "table_"),
     }
@@ -171,9 +172,12 @@ def _learned(read: Decoder, tree: dict[str, Any], model: FittedModel, settings: 
     NPAE(0.0, tuning.disagreement, tuning.scale, tuning.local_noise, tuning.floor).check_parameters()
     if isinstance(aggregator := tuning.applied(settings.aggregator), NPAE):
         aggregator.check_parameters()
-    calibration = _calibration(read, tree["calibration"], model)
+    residuals = _scores(read, tree["residuals"], None, model.n_outputs)
+    rows = None if model.held_out is None else len(model.held_out[1])
+    calibration = _scores(read, tree["calibration"], rows, model.n_outputs)
+    require((calibration is None) == (rows is None), "held-out rows and their scores do not agree")
     selector = restored_selector(read, tree["selector"], model, settings)
-    return Learned(selector, tuning, restored_choices(read, tree["choices"]), calibration)
+    return Learned(selector, tuning, restored_choices(read, tree["choices"]), residuals, calibration)
 
 
 def _check_experts(tuning: Tuning, model: FittedModel, settings: Settings) -> None:
@@ -191,15 +195,16 @@ def _check_experts(tuning: Tuning, model: FittedModel, settings: Settings) -> No
     require(rule.needs_covariance or K == 0 or m == 0, "this rule cannot combine an own expert with others")
 
 
-def _calibration(read: Decoder, tree: Any, model: FittedModel) -> Calibration | None:
-    """Restore the scores of held-out rows, which only `calibrate` makes necessary."""
-    if tree is None and model.held_out is None:
+def _scores(read: Decoder, trees: Any, n: int | None, p: int) -> Calibration | None:
+    """Restore the scores of n held-out rows, or of any number."""
+    if trees is None:
         return None
-    rows = None if model.held_out is None else len(model.held_out[1])
-    scores = read.array(tree, (rows, model.n_outputs))
-    ascending = len(scores) > 0 and bool((scores >= 0).all() and (np.diff(scores, axis=0) >= 0).all())
-    require(ascending, "scores do not ascend")
-    return Calibration(scores)
+    first, second = trees
+    scores = read.array(first, (n, p))
+    std = read.array(second, scores.shape)
+    positive = len(scores) > 0 and bool((scores >= 0).all() and (std > 0).all())
+    require(positive, "scores or standard deviations are not positive")
+    return Calibration(scores, std)
 
 
 def _factor_trees(out: Encoder, model: FittedModel, settings: Settings) -> list[Any]:

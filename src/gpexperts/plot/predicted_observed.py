@@ -21,7 +21,7 @@ class PredictedObservedDisplay(Display):
     y, mean, std : ndarray of shape (n,)
     level : float
         Nominal coverage of the intervals.
-    width : float, optional
+    width : float or ndarray of shape (n,), optional
         Half width of the intervals in units of std; the Gaussian one by default.
     max_rows : int
         At most this many rows are drawn, evenly spaced.
@@ -34,7 +34,7 @@ class PredictedObservedDisplay(Display):
         std: np.ndarray,
         *,
         level: float = 0.95,
-        width: float | None = None,
+        width: float | np.ndarray | None = None,
         max_rows: int = 2000,
     ) -> None:
         self.y, self.mean, self.std, self.level, self.max_rows = y, mean, std, level, max_rows
@@ -45,7 +45,7 @@ class PredictedObservedDisplay(Display):
         """Predict X and draw over y."""
         single_output(estimator, "PredictedObservedDisplay")
         mean, std = estimator.predict(X, return_std=True)
-        return cls(np.asarray(y), mean, std, level=level, width=estimator.interval_width(level)).plot(ax)
+        return cls(np.asarray(y), mean, std, level=level, width=estimator.interval_width(level, std)).plot(ax)
 
     @classmethod
     def from_predictions(cls, y: Any, mean: Any, std: Any, *, level: float = 0.95, ax: Any = None) -> Self:
@@ -56,7 +56,7 @@ class PredictedObservedDisplay(Display):
         ax = self._axis(ax)
         rows = np.linspace(0, len(self.y) - 1, min(len(self.y), self.max_rows)).astype(int)
         y, mean = self.y[rows], self.mean[rows]
-        half = self.width * self.std[rows]
+        half = (self.width * self.std)[rows]
         inside = np.abs(y - mean) <= half
         for which, colour, label in ((inside, ACCENT, "inside"), (~inside, SECOND, "outside")):
             ax.errorbar(

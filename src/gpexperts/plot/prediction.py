@@ -21,7 +21,7 @@ class PredictionDisplay1D(Display):
     x, mean, std : ndarray of shape (n,)
     level : float
         Nominal coverage of the band.
-    width : float, optional
+    width : float or ndarray of shape (n,), optional
         Half width of the band in units of std; the Gaussian one by default.
     data : tuple of ndarray or None
         (x, y) of observations, drawn as points.
@@ -36,7 +36,7 @@ class PredictionDisplay1D(Display):
         std: np.ndarray,
         *,
         level: float = 0.95,
-        width: float | None = None,
+        width: float | np.ndarray | None = None,
         data: tuple[np.ndarray, np.ndarray] | None = None,
         name: str = "x",
     ) -> None:
@@ -61,7 +61,7 @@ class PredictionDisplay1D(Display):
             grid = type(X)({X.columns[0]: x})
         mean, std = estimator.predict(grid, return_std=True)
         data = None if X is None or y is None else (np.asarray(X, dtype=float)[:, 0], np.asarray(y))
-        width, name = estimator.interval_width(level), feature_names(estimator)[0]
+        width, name = estimator.interval_width(level, std), feature_names(estimator)[0]
         return cls(x, mean, std, level=level, width=width, data=data, name=name).plot(ax)
 
     @classmethod

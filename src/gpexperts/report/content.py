@@ -63,7 +63,6 @@ def page_data(model: Any, observed: Observed | None, target: str) -> dict[str, A
         "target": target,
         "features": inspection.feature_names(model),
         "level": _LEVEL,
-        "width": float(model.interval_width(_LEVEL)),
         "training": {
             "rows": inspection.n_training_rows(model),
             "source": None if table is None else table.source,
@@ -108,7 +107,7 @@ def _queries(model: Any, X: np.ndarray, y: np.ndarray | None) -> list[dict[str, 
     """Explanations of some rows; the numbers are not rounded."""
     rows = _evenly_spaced(len(X), _MAX_QUERIES)
     explained = model.predictor_.explain(X[rows])
-    half = float(model.interval_width(_LEVEL)) * explained.std
+    half = model.interval_width(_LEVEL, explained.std) * explained.std
     queries = []
     for q, row in enumerate(rows):
         selected = explained.experts[q] >= 0
@@ -164,7 +163,8 @@ def _observed(model: Any, observed: Observed, counted: np.ndarray, index: np.nda
     scores = score(y, mean, std, inspection.training_targets(model), observed.seconds, width=width)
     levels, shares = inspection.calibration_curve(y, mean, std, width)
     points = _evenly_spaced(len(y), _MAX_POINTS)
-    error, inside = y - mean, np.abs(y - mean) <= width(_LEVEL) * std
+    half = width(_LEVEL, std) * std
+    error, inside = y - mean, np.abs(y - mean) <= half
     return {
         "source": observed.source,
         "scores": scores.as_dict(),
@@ -174,6 +174,7 @@ def _observed(model: Any, observed: Observed, counted: np.ndarray, index: np.nda
             "y": y[points].tolist(),
             "mean": mean[points].tolist(),
             "std": std[points].tolist(),
+            "half": half[points].tolist(),
         },
         "by_input": [_by_input(x, error, inside) for x in observed.X.T],
         "by_expert": _by_expert(index[:, :1], error[counted], inside[counted]),

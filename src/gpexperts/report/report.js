@@ -240,7 +240,7 @@
   // ------------------------------------------------------------------- compared with the observations
 
   const drawPredictedObserved = ({ points }) => {
-    const half = points.std.map((s) => data.width * s);
+    const { half } = points;
     const both = extent([...points.y, ...points.mean]);
     const { svg, x, y } = frame("predicted-observed", { xs: both, ys: both, height: 420, xlabel: `observed ${data.target}`, ylabel: "predicted" });
     draw(svg, "line", { x1: x(both[0]), y1: y(both[0]), x2: x(both[1]), y2: y(both[1]), stroke: INK, "stroke-dasharray": "4 4", "stroke-opacity": 0.5 });

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gpexperts.calibration import Widths
 from gpexperts.exceptions import TableError
 from gpexperts.explanation import OwnExplanation
 from gpexperts.schema import Column
@@ -164,7 +165,7 @@ def predict_table(
     clash = [name for name in keep if name in _OUTPUTS]
     if clash:
         raise TableError(f"The column {clash[0]} cannot be kept: the output has a column of that name.")
-    width = model.interval_width(level)
+    widths = model.predictor_.interval_widths(level)
     n_rows = n_dropped = 0
     columns = columns_of(model)
     names = _input_names(columns)
@@ -173,14 +174,14 @@ def predict_table(
         out = {name: rows.table.column(name) for name in keep}
         if quote_formulas:
             out = {quoted_name(name): quoted_texts(column) for name, column in out.items()}
-        out |= _predicted(model, to_frame(rows.X, names), width, explain)
+        out |= _predicted(model, to_frame(rows.X, names), widths, explain)
         write(pa.table(out))
         n_rows += len(rows.X)
         n_dropped += rows.n_dropped
     return n_rows, n_dropped
 
 
-def _predicted(model: Any, X: pa.Table, width: float, explain: bool) -> dict[str, Any]:
+def _predicted(model: Any, X: pa.Table, widths: Widths, explain: bool) -> dict[str, Any]:
     more: dict[str, Any] = {}
     if explain:
         explanation = model.explain(X)
@@ -192,7 +193,8 @@ def _predicted(model: Any, X: pa.Table, width: float, explain: bool) -> dict[str
             more |= _own(explanation.own)
     else:
         mean, std = model.predict(X, return_std=True)
-    return {"mean": mean, "std": std, "lower": mean - width * std, "upper": mean + width * std, **more}
+    half = widths(std) * std
+    return {"mean": mean, "std": std, "lower": mean - half, "upper": mean + half, **more}
 
 
 def _own(own: OwnExplanation) -> dict[str, Any]:
