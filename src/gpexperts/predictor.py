@@ -303,12 +303,15 @@ class Predictor:
         level, model = checked_level(level), self.model
         if model.calibrate == "scale":
             return Widths.constant(gaussian_width(level), model.n_outputs)
-        residuals = self._computed_residuals()
-        widths = self._widths_of_rows(level) if residuals is None else residuals.widths(level)
-        if model.calibrate == "conformal":
-            assert self.calibration is not None
-            widths = widths.or_one
+        if self.calibration is not None:
+            # Where nothing was chosen by held-out rows, no correction has made std depend on the noise.
+            widths = Widths.constant(1.0, model.n_outputs)
+            if self.residuals is not None:
+                widths = self.residuals.widths(level).or_one
             widths = widths.times(self.calibration.quantile(level, widths))
+        else:
+            residuals = self._computed_residuals()
+            widths = self._widths_of_rows(level) if residuals is None else residuals.widths(level)
         return widths.in_units(model.y_scale.scale)
 
     def _widths_of_rows(self, level: float) -> Widths:
