@@ -81,11 +81,12 @@ def test_every_set_of_candidates_gives_a_setup(candidates: tuple[int, ...]) -> N
         assert alone & found.choice.evidence["loss_by_setup"].keys()
 
 
-def test_fewer_rows_are_chosen_only_if_neither_density_nor_error_is_worse() -> None:
+def test_fewer_rows_are_chosen_only_if_density_and_error_are_better() -> None:
     score = corrections.Score(1.0, 2.0)
-    assert score.is_as_good_as(corrections.Score(1.001, 2.0))
-    assert not corrections.Score(0.5, 2.1).is_as_good_as(score)
-    assert not corrections.Score(1.1, 1.0).is_as_good_as(score)
+    assert corrections.Score(0.98, 2.0).is_better_than(score)
+    assert not corrections.Score(0.999, 2.0).is_better_than(score)
+    assert not corrections.Score(0.5, 2.1).is_better_than(score)
+    assert not corrections.Score(1.1, 1.0).is_better_than(score)
 
 
 @pytest.mark.parametrize(
@@ -93,8 +94,8 @@ def test_fewer_rows_are_chosen_only_if_neither_density_nor_error_is_worse() -> N
     [
         ({64: 0.5, 128: 0.3, 256: 0.2, 512: 0.1, 1024: 0.09}, 512),  # a doubling must gain 0.04
         ({128: 0.23, 256: 0.2}, 256),  # the last one did not gain enough to try more
-        ({32: 0.1, 64: 0.2, 128: 0.2, 256: 0.2}, 32),
-        ({64: 0.3, 128: 0.2, 256: 0.2}, 128),
+        ({32: 0.1, 64: 0.11, 128: 0.12, 256: 0.2}, 32),
+        ({64: 0.3, 128: 0.1, 256: 0.2}, 128),
     ],
 )
 def test_the_number_of_neighbours_follows_the_losses(losses, chosen) -> None:

@@ -186,11 +186,12 @@ def training_row_numbers(model: Any) -> np.ndarray:
     have lost their numbers; then all rows are counted as they are stored.
     """
     check_is_fitted(model)
-    experts, n = model.model_.experts, n_training_rows(model)
-    numbers = getattr(experts, "numbers", None)
-    if numbers is None or experts.shared is not None:
-        return np.arange(1, n + 1)
-    return file_row_numbers(model, np.asarray(numbers))
+    fitted = model.model_
+    numbers = getattr(fitted.experts, "numbers", None)
+    if numbers is None or fitted.experts.shared is not None:
+        return np.arange(1, n_training_rows(model) + 1)
+    given = fitted.row_numbers  # without rows that were held out, or that have no weight
+    return file_row_numbers(model, np.asarray(numbers) if given is None else given[numbers])
 
 
 def file_row_numbers(model: Any, rows: np.ndarray) -> np.ndarray:

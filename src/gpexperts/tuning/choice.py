@@ -138,8 +138,8 @@ class _Tuner:
     def _best_neighbors(self, own: list[int]) -> Tuning:
         """Choose m of the own expert alone.
 
-        From a middle size on, more rows must gain much. Fewer rows must not be worse, neither in density nor
-        in error.
+        From a middle size on, more rows must gain much. Fewer rows must be better in density and in error: if
+        the kernel is right they are worse.
         """
 
         def score(m: int) -> Score:
@@ -150,7 +150,7 @@ class _Tuner:
         start = FIRST_OF_MANY if self.experts.n_experts > MANY_EXPERTS else FIRST_NEIGHBORS
         first = i = min(range(len(own)), key=lambda i: abs(own[i] - start))
         middle = score(own[first])
-        while i > 0 and score(own[i - 1]).is_as_good_as(score(own[i])):
+        while i > 0 and score(own[i - 1]).is_better_than(score(own[i])):
             i -= 1
         # More rows are tried only if the last doubling of m has gained as much.
         if i == first > 0 and middle.loss < score(own[i - 1]).loss - DOUBLED:

@@ -29,8 +29,8 @@ FLOORS = tuple(np.round(np.geomspace(16.0, 0.001, 29), 4).tolist())
 PREMIUM = 0.01
 """Candidates of the smallest factor of the variance, and what the chosen one may cost in nats per query: rare
 large errors, which the held-out rows may not show, decide how small a variance can be."""
-WORTHWHILE = 0.002
-"""Nats per query: what a correction must gain."""
+WORTHWHILE, CLEARLY_BETTER = 0.002, 0.005
+"""Nats per query: what a correction must gain, and a setup that is against expectation."""
 
 
 class Score(NamedTuple):
@@ -45,10 +45,10 @@ class Score(NamedTuple):
         """The mean of NLPD and ½ log of the squared error: the error counts as much as the density."""
         return 0.5 * (self.nlpd + 0.5 * float(np.log(self.squared_error)))
 
-    def is_as_good_as(self, other: Score) -> bool:
-        """Whether neither NLPD nor squared error is worse."""
-        worse = np.exp(2.0 * WORTHWHILE) * other.squared_error
-        return self.nlpd <= other.nlpd + WORTHWHILE and self.squared_error <= worse
+    def is_better_than(self, other: Score) -> bool:
+        """Whether the loss is clearly smaller, and neither NLPD nor squared error is larger."""
+        no_larger = self.nlpd <= other.nlpd and self.squared_error <= other.squared_error
+        return no_larger and self.loss < other.loss - CLEARLY_BETTER
 
 
 class Residuals:
