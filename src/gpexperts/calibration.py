@@ -225,7 +225,7 @@ def warn_of_few_rows(n: int) -> None:
             "are wider, at least those of a model without inputs. Fit more rows, or give the kernel with "
             "optimizer=None.",
             FewRowsWarning,
-            stacklevel=5,
+            stacklevel=6,
         )
 
 
