@@ -216,12 +216,12 @@ def test_cross_validation_with_every_scorer(library: str) -> None:
         some, y = X.iloc[test], Y[test]
         mean, std = estimator.predict(some, return_std=True)
         _, lower, upper = estimator.predict(some, return_interval=0.8)
-        width = estimator.interval_width(0.5)
+        width = estimator.interval_width(0.5, std)
         expected = {
             "density": -nlpd(y, mean, std),
             "msll": -msll(y, mean, std, Y[train]),
             "crps": -crps(y, mean, std),
-            "coverage": coverage(y, mean, std, 0.95, estimator.interval_width(0.95)),
+            "coverage": coverage(y, mean, std, 0.95, estimator.interval_width(0.95, std)),
             "error": -abs(coverage(y, mean, std, 0.5, width) - 0.5),
             "interval": -interval_score(y, lower, upper, 0.8),
         }

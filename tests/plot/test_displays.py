@@ -99,7 +99,7 @@ def test_the_band_is_the_interval(model: DistributedGPRegressor, ax) -> None:
     display = plot.PredictionDisplay1D.from_estimator(model, level=0.9, ax=ax)
     mean, std = model.predict(display.x[:, None], return_std=True)
     upper = ax.collections[0].get_paths()[0].vertices[:, 1].max()
-    assert upper == pytest.approx((mean + model.interval_width(0.9) * std).max())
+    assert upper == pytest.approx((mean + model.interval_width(0.9, std) * std).max())
 
 
 def test_calibration_curve_of_calibrated_and_overconfident_predictions(ax) -> None:
