@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -23,6 +25,15 @@ if (beside := Path(__file__).resolve().parents[2] / "shared" / "data").is_dir():
 def problem() -> Problem:
     """80 rows, four experts, a dozen queries inside and outside of the data."""
     return random_problem(0)
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Any]:
+    """A Dask cluster whose workers are threads of this process."""
+    from tests.clusters import in_process_client  # late: Dask is a slow import
+
+    with in_process_client() as client:
+        yield client
 
 
 @pytest.fixture(scope="session")

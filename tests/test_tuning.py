@@ -19,8 +19,11 @@ from gpexperts.predictor import Predictor
 from gpexperts.prepare import held_out
 from gpexperts.tuning import choice as choosing
 from gpexperts.tuning import corrections
+from tests.problems import PLAIN
 
-SETTINGS = {"kernel": "matern32", "partition": "kmeans", "n_experts": 8, "random_state": 0, "n_jobs": 1}
+SETTINGS = {
+    "kernel": "matern32", "partition": "kmeans", "n_experts": 8, "random_state": 0, "n_jobs": 1, **PLAIN
+}  # fmt: skip
 
 
 def smooth_problem(n: int = 800) -> tuple[np.ndarray, np.ndarray]:
@@ -181,7 +184,7 @@ def test_intervals_of_a_single_expert_follow_its_leave_one_out_residuals() -> No
     X = rng.uniform(0, 4, size=(900, 1))
     y = np.sin(3 * X[:, 0]) + (0.02 + 0.1 * X[:, 0]) * rng.standard_normal(900)
     train, test = slice(0, 500), slice(500, None)
-    model = DistributedGPRegressor(kernel="rbf", random_state=0, n_jobs=1).fit(X[train], y[train])
+    model = DistributedGPRegressor(kernel="rbf", random_state=0, n_jobs=1, **PLAIN).fit(X[train], y[train])
     assert model.n_experts_ == 1
     assert model.choices_["n_selected"].evidence["rows"] == 500  # each row is held out once
     assert model.predictor_.tuning.local_noise > 0

@@ -11,6 +11,7 @@ __all__ = [
     "ConstantTargetWarning",
     "CorruptModelError",
     "FederationError",
+    "FewRowsWarning",
     "FewerExpertsWarning",
     "GpexpertsWarning",
     "MemoryBudgetError",
@@ -42,6 +43,10 @@ class ColumnWarning(GpexpertsWarning):
 
 class ConstantTargetWarning(GpexpertsWarning):
     """The target has a single value: no model can be trained."""
+
+
+class FewRowsWarning(GpexpertsWarning):
+    """So few rows determine neither the noise nor the length scales."""
 
 
 class FewerExpertsWarning(GpexpertsWarning):

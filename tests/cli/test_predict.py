@@ -32,7 +32,7 @@ def test_columns_are_found_by_name_on_standard_input(run) -> None:
     first = lines[1].split(",")
     assert first[0] == '"NA"'  # a kept column is copied as text
     assert float(first[2]) == mean[0]
-    assert float(first[4]) == pytest.approx(mean[0] - model.interval_width(0.5) * std[0])
+    assert float(first[4]) == pytest.approx(mean[0] - model.interval_width(0.5, std)[0] * std[0])
 
 
 def test_explain_adds_selected_experts_and_weights(run) -> None:
@@ -87,7 +87,7 @@ def test_conformal_intervals_equal_those_of_python(run) -> None:
     table = pacsv.read_csv("test_houses.csv")
     mean, std = direct(model, table)
     y = table["price"].to_numpy()
-    inside = [np.abs(y - mean) <= model.interval_width(level) * std for level in (0.5, 0.9, 0.95)]
+    inside = [np.abs(y - mean) <= model.interval_width(level, std) * std for level in (0.5, 0.9, 0.95)]
 
     for explain in ([], ["--explain"]):
         ended = run("predict", "new.gpx", "test_houses.csv", "--level", "0.9", "-o", "out.parquet", *explain)
@@ -96,7 +96,7 @@ def test_conformal_intervals_equal_those_of_python(run) -> None:
         lower, upper = out["lower"].to_numpy(), out["upper"].to_numpy()
         np.testing.assert_array_equal(out["std"].to_numpy(), std)
         np.testing.assert_array_equal((lower <= y) & (y <= upper), inside[1])
-        np.testing.assert_allclose(upper - lower, 2 * model.interval_width(0.9) * std)
+        np.testing.assert_allclose(upper - lower, 2 * model.interval_width(0.9, std) * std)
 
     shares = json.loads(run("evaluate", "new.gpx", "test_houses.csv", "--json").out)["coverage"]
     assert [shares[level] for level in ("0.5", "0.9", "0.95")] == [pytest.approx(i.mean()) for i in inside]

@@ -67,6 +67,8 @@ def test_predictions_are_those_of_the_estimator() -> None:
         selection="knn",
         n_selected=3,
         n_neighbors=0,
+        noise="gaussian",
+        trend=None,
     ).fit(np.concatenate([held.kept.X for held in own]), np.concatenate([held.kept.y[:, 0] for held in own]))
     mean, std = model.predict(X, return_std=True)
     expected_mean, expected_std = central.predict(X, return_std=True)

@@ -194,6 +194,8 @@ def _library(values: Mapping[str, Any], aggregation: str, selection: str) -> Set
         "aggregation": aggregation,
         "selection": selector_named(selection),
         "n_neighbors": 0,
+        "noise": "gaussian",
+        "trend": None,
         "n_jobs": 1,
     }
     defaults = {name: parameter.default for name, parameter in PARAMETERS.items()}

@@ -63,13 +63,12 @@ def page_data(model: Any, observed: Observed | None, target: str) -> dict[str, A
     training_inputs = inspection.training_inputs(model)
     X = training_inputs if observed is None else observed.X
     counted = _evenly_spaced(len(X), _MAX_ROWS)
-    index = model.predictor_.select(X[counted])
+    index = model.predictor_.select(X[counted])  # encoded already, so that no names are checked
     table = getattr(model, "table_", None)
     data: dict[str, Any] = {
         "target": target,
         "features": inspection.feature_names(model),
         "level": _LEVEL,
-        "width": float(model.interval_width(_LEVEL)),
         "training": {
             "rows": inspection.n_training_rows(model),
             "source": None if table is None else table.source,
@@ -124,7 +123,7 @@ def _queries(model: Any, X: np.ndarray, observed: Observed | None) -> list[dict[
     shown = model.model_.encoder.decode(X[rows])
     numbers = _numbers(model, observed)
     outside = observed.outside if observed is not None else ()
-    half = float(model.interval_width(_LEVEL)) * explained.std
+    _, lower, upper = model.predictor_.interval(X[rows], _LEVEL)
     queries = []
     for q, row in enumerate(rows):
         selected = explained.experts[q] >= 0
@@ -136,8 +135,8 @@ def _queries(model: Any, X: np.ndarray, observed: Observed | None) -> list[dict[
             "observed": None if observed is None else float(observed.y[row]),
             "mean": float(explained.mean[q]),
             "std": float(explained.std[q]),
-            "lower": float(explained.mean[q] - half[q]),
-            "upper": float(explained.mean[q] + half[q]),
+            "lower": float(lower[q, 0]),
+            "upper": float(upper[q, 0]),
             "experts": explained.experts[q][selected].tolist(),
             "expert_mean": explained.expert_mean[q][selected].tolist(),
             "expert_std": explained.expert_std[q][selected].tolist(),
@@ -182,11 +181,15 @@ def _observed(model: Any, observed: Observed, counted: np.ndarray, index: np.nda
     y, mean, std = observed.y, observed.mean, observed.std
     width = model.interval_width
     more = inspection.scored(model, observed.X, y)
-    z = more.get("z")
+    z, z_std = more.get("z"), more.get("z_std")
     scores = score(y, mean, std, inspection.training_targets(model), observed.seconds, width=width, **more)
-    levels, shares = inspection.calibration_curve(y, mean, std, width, z)
+    levels, shares = inspection.calibration_curve(y, mean, std, width, z, z_std)
     points = _evenly_spaced(len(y), _MAX_POINTS)
-    error, inside = y - mean, np.abs((y - mean) / std if z is None else z) <= width(_LEVEL)
+    _, lower, upper = model.predictor_.interval(observed.X[points], _LEVEL)
+    error = y - mean
+    if z is None or z_std is None:
+        z, z_std = error / std, std
+    inside = np.abs(z) <= width(_LEVEL, z_std)
     return {
         "source": observed.source,
         "n_outside": sum(map(bool, observed.outside)),
@@ -199,6 +202,8 @@ def _observed(model: Any, observed: Observed, counted: np.ndarray, index: np.nda
             "y": y[points].tolist(),
             "mean": mean[points].tolist(),
             "std": std[points].tolist(),
+            "lower": lower[:, 0].tolist(),
+            "upper": upper[:, 0].tolist(),
         },
         "by_input": [_by_input(x, error, inside) for x in model.model_.encoder.decode(observed.X).T],
         "by_expert": _by_expert(index[:, :1], error[counted], inside[counted]),

@@ -189,19 +189,19 @@
       draw(svg, "line", { class: "grid", x1: x(t), x2: x(t), y1: 4, y2: height - 30 });
       draw(svg, "text", { x: x(t), y: height - 14, "text-anchor": "middle" }, format(t));
     }
-    const bar = (y, label, centre, half, colour, opacity, text) => {
+    const bar = (y, label, centre, ends, colour, opacity, text) => {
       draw(svg, "text", { x: left - 10, y: y + 4, "text-anchor": "end" }, label);
       const group = hint(draw(svg, "g"), text);
-      if (half > 0) draw(group, "line", { x1: x(centre - half), x2: x(centre + half), y1: y, y2: y, stroke: colour, "stroke-width": 7, "stroke-opacity": opacity * 0.5, "stroke-linecap": "round" });
+      if (ends[1] > ends[0]) draw(group, "line", { x1: x(ends[0]), x2: x(ends[1]), y1: y, y2: y, stroke: colour, "stroke-width": 7, "stroke-opacity": opacity * 0.5, "stroke-linecap": "round" });
       draw(group, "circle", { cx: x(centre), cy: y, r: 5, fill: colour, "fill-opacity": opacity });
     };
     rows.forEach((r, i) => {
       const opacity = 0.25 + 0.75 * (Math.abs(r.weight) / most);
       const text = `${r.name}: mean ${format(r.mean)}\nweight ${format(r.weight, 3)}`;
-      bar(14 + i * step, r.name, r.mean, 2 * (r.std ?? 0), r.kind === "prior" ? SOFT : ACCENT, opacity, text);
+      bar(14 + i * step, r.name, r.mean, [r.mean - 2 * (r.std ?? 0), r.mean + 2 * (r.std ?? 0)], r.kind === "prior" ? SOFT : ACCENT, opacity, text);
     });
     const y = 14 + rows.length * step;
-    bar(y, "prediction", q.mean, (q.upper - q.lower) / 2, SECOND, 1, `prediction ${format(q.mean)} ± ${format(q.std, 3)}`);
+    bar(y, "prediction", q.mean, [q.lower, q.upper], SECOND, 1, `prediction ${format(q.mean)} ± ${format(q.std, 3)}`);
     draw(svg, "line", { x1: x(q.mean), x2: x(q.mean), y1: 4, y2: y, stroke: SECOND, "stroke-dasharray": "2 4" });
     if (q.observed !== null) {
       const cx = x(q.observed);
@@ -243,15 +243,15 @@
   // ------------------------------------------------------------------- compared with the observations
 
   const drawPredictedObserved = ({ points }) => {
-    const half = points.std.map((s) => data.width * s);
+    const { lower, upper } = points;
     const both = extent([...points.y, ...points.mean]);
     const { svg, x, y } = frame("predicted-observed", { xs: both, ys: both, height: 420, xlabel: `observed ${data.target}`, ylabel: "predicted" });
     draw(svg, "line", { x1: x(both[0]), y1: y(both[0]), x2: x(both[1]), y2: y(both[1]), stroke: INK, "stroke-dasharray": "4 4", "stroke-opacity": 0.5 });
     const faint = Math.max(0.05, Math.min(0.3, 60 / points.y.length));
     points.y.forEach((observed, i) => {
-      const inside = Math.abs(observed - points.mean[i]) <= half[i], colour = inside ? ACCENT : SECOND;
+      const inside = lower[i] <= observed && observed <= upper[i], colour = inside ? ACCENT : SECOND;
       const clip = (v) => Math.max(both[0], Math.min(both[1], v));
-      draw(svg, "line", { x1: x(observed), x2: x(observed), y1: y(clip(points.mean[i] - half[i])), y2: y(clip(points.mean[i] + half[i])), stroke: colour, "stroke-opacity": faint });
+      draw(svg, "line", { x1: x(observed), x2: x(observed), y1: y(clip(lower[i])), y2: y(clip(upper[i])), stroke: colour, "stroke-opacity": faint });
       const query = queryAtRow.get(points.row[i]);
       const dot = draw(svg, "circle", { cx: x(observed), cy: y(points.mean[i]), r: query === undefined ? 2 : 4, fill: colour, "fill-opacity": 0.65 });
       hint(dot, `row ${points.number[i]}\nobserved ${format(observed)}\npredicted ${format(points.mean[i])} ± ${format(points.std[i], 3)}`);

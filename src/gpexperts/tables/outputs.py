@@ -83,8 +83,8 @@ def _interval(
     if model.model_.target is not None:  # then intervals are not symmetric
         lower, upper = model.predict_interval(X, level)
         return lower, upper
-    width = model.interval_width(level)
-    return mean - width * std, mean + width * std
+    half = model.interval_width(level, std) * std
+    return mean - half, mean + half
 
 
 def _own(model: Any, own: OwnExplanation) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from gpexperts.exceptions import TrendError
 from gpexperts.row_noise import weights
 from gpexperts.rows.base import Rows, RowSource
 from gpexperts.trend.fitted import FittedTrend, checked_prediction
-from gpexperts.trend.regressors import fitted_regressor, kept, leaves_trees_open, new_regressor
+from gpexperts.trend.regressors import fitted_regressor, kept, leaves_trees_open, new_regressor, threads_for
 
 __all__ = ["FOLDS", "MAX_ROWS", "CrossFitted", "cross_fit"]
 
@@ -164,9 +164,11 @@ class _Folds(NamedTuple):
 
     def _predictions(self, regressor: Any, out: np.ndarray, where: str) -> np.ndarray:
         """Return predictions (T, n): after each number of trees where that is open, else T = 1."""
+        X = self.X[out]
         try:
-            if self.open_trees:
-                return np.stack(list(regressor.staged_predict(self.X[out])))
-            return checked_prediction(regressor, self.X[out], self.name)[None]
+            with threads_for(len(X)):
+                if self.open_trees:
+                    return np.stack(list(regressor.staged_predict(X)))
+                return checked_prediction(regressor, X, self.name)[None]
         except Exception as error:  # of any regressor of the user
             raise TrendError(f"The trend fails for {where}: {error}") from error

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +22,7 @@ __all__ = [
     "leaves_trees_open",
     "new_regressor",
     "takes_weights",
+    "threads_for",
 ]
 
 NAMES = ("linear", "boosting")
@@ -79,6 +80,11 @@ def leaves_trees_open(trend: Any, n: int) -> bool:
     return isinstance(trend, str) and trend == "boosting" and n <= FEW_ROWS
 
 
+def threads_for(n: int) -> AbstractContextManager[Any]:
+    """Give regressors of scikit-learn one thread while they fit or predict few rows."""
+    return threadpool_limits(1, user_api="openmp") if n < _ONE_THREAD else nullcontext()
+
+
 def takes_weights(regressor: Any) -> bool:
     """Whether the `fit` of a regressor has a `sample_weight`."""
     return bool(has_fit_parameter(regressor, "sample_weight"))
@@ -88,7 +94,7 @@ def fitted_regressor(regressor: Any, X: np.ndarray, y: np.ndarray, weight: np.nd
     """Fit a clone to inputs X (n, d), targets y (n,) and weights (n,), where it takes them."""
     regressor = clone(regressor)
     given = {} if weight is None or not takes_weights(regressor) else {"sample_weight": weight}
-    with threadpool_limits(1, user_api="openmp") if len(X) < _ONE_THREAD else nullcontext():
+    with threads_for(len(X)):
         return regressor.fit(X, y, **given)
 
 
@@ -103,7 +109,9 @@ def kept(regressor: Any, X: np.ndarray) -> Predictor:
     if type(regressor) is LinearRegression:
         return Linear(np.asarray(regressor.coef_, dtype=float), float(regressor.intercept_))
     if type(regressor) is HistGradientBoostingRegressor:
-        trees = trees_of(regressor, X[:: max(1, len(X) // _CHECKED)])
+        some = X[:: max(1, len(X) // _CHECKED)]
+        with threads_for(len(some)):
+            trees = trees_of(regressor, some)
         if trees is not None:
             return trees
     return regressor

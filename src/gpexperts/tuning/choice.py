@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpexperts.aggregation import Aggregator
+from gpexperts.calibration import Calibration
 from gpexperts.choices import Choice
 from gpexperts.engines.base import Engine
 from gpexperts.experts.moments import ExpertMoments, Request
@@ -55,10 +56,8 @@ class Tuned(NamedTuple):
 
     tuning: Tuning
     choice: Choice
-    scores: np.ndarray
-    """(n, p) |y − mean| / std of the held-out rows."""
-    weights: np.ndarray
-    """(n,) their weights."""
+    scores: Calibration
+    """Of the held-out rows."""
 
 
 def tune(held: list[Held], setups: Setups, aggregator: Aggregator, engine: Engine) -> Tuned:
@@ -78,16 +77,11 @@ def tune(held: list[Held], setups: Setups, aggregator: Aggregator, engine: Engin
     return _Tuner(held, aggregator, engine).corrected(chosen)
 
 
-def scores_of(
-    held: list[Held], setups: Setups, aggregator: Aggregator, engine: Engine
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return |y − mean| / std (n, p) of the held-out rows, for one setup and an aggregator as it is.
-
-    Also returned are the weights (n,) of the rows.
-    """
+def scores_of(held: list[Held], setups: Setups, aggregator: Aggregator, engine: Engine) -> Calibration:
+    """Return the scores of the held-out rows, for one setup and an aggregator as it is."""
     (k,), (m,) = setups
     tuner = _Tuner(held, aggregator, engine)
-    return tuner.rows.standardised(Tuning(k, m), tuner.moments(k, m)), tuner.rows.weights
+    return tuner.rows.standardised(Tuning(k, m), tuner.moments(k, m))
 
 
 class _Tuner:
@@ -128,7 +122,7 @@ class _Tuner:
             tuning, evidence["nlpd_by_correction"] = self.rows.choose(tuning, moments)
         evidence["tuning"] = tuning._asdict()
         choice = Choice(str(tuning), _reason(tuning, evidence["loss_by_setup"], len(self.rows.y)), evidence)
-        return Tuned(tuning, choice, self.rows.standardised(tuning, moments), self.rows.weights)
+        return Tuned(tuning, choice, self.rows.standardised(tuning, moments))
 
     def _cheapest(self, own: list[Tuning]) -> Tuning:
         """The setup with the best loss after the price of its time; `own` is empty or the best own expert."""

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gpexperts.aggregation import Aggregator
+from gpexperts.calibration import Calibration
 from gpexperts.experts.moments import ExpertMoments, Prediction
 from gpexperts.held_out import Held
 from gpexperts.row_noise import observation_variance, weights
@@ -131,9 +132,11 @@ class Residuals:
         std = np.sqrt(prediction.observation_var(self.noise)) * root_factor
         return _nlpd(self.y - prediction.mean, std, self.weights).tolist()
 
-    def standardised(self, tuning: Tuning, moments: ExpertMoments) -> np.ndarray:
+    def standardised(self, tuning: Tuning, moments: ExpertMoments) -> Calibration:
+        """Return the scores |y − mean| / std of the rows."""
         prediction = tuning.applied(self.aggregator).combine(moments)
-        return np.abs(self.y - prediction.mean) / np.sqrt(prediction.observation_var(self.noise))
+        std = np.sqrt(prediction.observation_var(self.noise))
+        return Calibration.of(np.abs(self.y - prediction.mean) / std, std, self.weights)
 
 
 def _nlpd(residual: np.ndarray, std: np.ndarray, weight: np.ndarray) -> np.ndarray:
