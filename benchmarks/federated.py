@@ -33,6 +33,8 @@ CLIENTS, GONE, ALONE = 10, 3, 3
 GONE_IN_ROUND = 9
 """describe; summary, start and two likelihoods with an unmask each; then the third likelihood follows."""
 NOISE, DRAWS = {"noise_multiplier": 4.0, "delta": 1e-5}, 3
+PLAIN: dict[str, Any] = {"trend": None, "noise": "gaussian"}
+"""The comparisons have neither a trend nor Student-t noise, as a federation has neither."""
 HIDDEN, ROUNDS, EPOCHS = (64, 64), 30, 3
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "federated.md"
 
@@ -60,7 +62,7 @@ def federated(
     rounds = model.log_.n_rounds
     messages, n_bytes = len(model.log_.messages), sum(m.n_bytes for m in model.log_.messages)
     (mean, std), answer, answer_cpu = common.timed(lambda: model.predict(X_test, return_std=True))
-    width = model.interval_width(0.95)
+    width = model.interval_width(0.95, std)
     row = {
         **scores(y, y_test, mean, std),
         "coverage": float(np.mean(np.abs(y_test - mean) <= width * std)),
@@ -118,7 +120,7 @@ def dropped(data: str, X: Any, y: Any, owner: Any, X_test: Any, y_test: Any) -> 
     rounds, n_bytes = model.log_.n_rounds, sum(m.n_bytes for m in model.log_.messages)
     left = ~np.isin(owner_of(data, X, owner, X_test), gone())
     mean, std = model.predict(X_test[left], return_std=True)
-    width = model.interval_width(0.95)
+    width = model.interval_width(0.95, std)
     return {
         **scores(y, y_test[left], mean, std),
         "coverage": float(np.mean(np.abs(y_test[left] - mean) <= width * std)),
@@ -157,6 +159,7 @@ def central(model: Any, grid: Any, rows: Any, X_test: Any, y_test: Any) -> dict[
         aggregation=model.fitted_.settings.aggregator,
         selection="all",
         n_neighbors=0,
+        **PLAIN,
         random_state=0,
         n_jobs=1,
     )
@@ -192,7 +195,7 @@ def alone(data: str, X: Any, y: Any, owner: Any, X_test: Any, y_test: Any) -> di
     found, seconds, cpu_seconds = [], 0.0, 0.0
     for client in range(ALONE):
         own = owner == client
-        model = DistributedGPRegressor(random_state=0, n_jobs=1)
+        model = DistributedGPRegressor(**PLAIN, random_state=0, n_jobs=1)
         _, time, cpu = common.timed(lambda model=model, own=own: model.fit(X[own], y[own]))
         mean, std = model.predict(X_test, return_std=True)
         found.append({**scores(y, y_test, mean, std), "coverage": coverage(y_test, mean, std)})

@@ -39,6 +39,7 @@ def test_predictions_are_those_of_the_library(rule: str, selection: str) -> None
         fit.selector,
         fit.tuning,
         {},
+        None,
         fit.calibration,
     )
     for latent in (False, True):

@@ -30,7 +30,7 @@ def test_the_constructor_is_the_table() -> None:
 def test_clones_and_unfitted_models() -> None:
     model = FederatedGPRegressor(kernel="rbf", max_steps=2)
     assert clone(model).get_params() == model.get_params()
-    for use in (lambda: model.predict([[0.0]]), lambda: model.kernel_, lambda: model.interval_width(0.9)):
+    for use in (lambda: model.predict([[0.0]]), lambda: model.kernel_, lambda: model.interval_width(0.9, 1.0)):
         with pytest.raises(NotFittedError):
             use()
 
@@ -43,7 +43,9 @@ def test_intervals_cover(calibrate: str | None) -> None:
     y = function(X) + 0.1 * rng.standard_normal(len(X))
     lower, upper = model.predict_interval(X, 0.9)
     assert 0.84 < np.mean((lower <= y) & (y <= upper)) < 0.97
-    assert model.interval_width(0.5) < model.interval_width(0.95)
+    mean, std = model.predict(X, return_std=True)
+    np.testing.assert_allclose(upper - mean, model.interval_width(0.9, std) * std, rtol=1e-8)
+    assert (model.interval_width(0.5, std) < model.interval_width(0.95, std)).all()
 
 
 def test_the_same_seed_gives_the_same_model() -> None:

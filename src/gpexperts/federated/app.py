@@ -93,7 +93,7 @@ def main(grid: Grid, context: Context) -> None:
         with np.load(str(config["queries"]), allow_pickle=False) as file:
             X = file["X"]
         mean, std = model.predict(X, return_std=True)
-        half = model.interval_width(0.95) * std
+        half = model.interval_width(0.95, std) * std
         absent = np.array(sorted(model.absent_), dtype=np.uint64)
         np.savez(
             str(config["predictions"]),

@@ -227,7 +227,8 @@ def _tuned(
         by_k = dict(zip(settings.candidates, loss.tolist(), strict=True))
         reason = f"NLPD {loss[best]:.4g} on {scores.shape[1]} held-out rows, by the client of each row alone"
         choices["n_selected"] = Choice(K, reason, {"nlpd": by_k})
-    calibration = Calibration(np.sort(scores[best], axis=0))
+    # The std of held-out rows stay with the clients: intervals of all queries have one width in units of std.
+    calibration = Calibration(scores[best], np.ones_like(scores[best]))
     scale = calibration.variance_scale
     choices["calibrate"] = Choice(
         settings.calibrate,

@@ -138,6 +138,7 @@ class FederatedGPRegressor(RegressorMixin, BaseEstimator):
             fitted.selector,
             fitted.tuning,
             fitted.choices,
+            None,
             fitted.calibration,
         )
         self.n_features_in_ = fitted.model.experts.n_features
@@ -247,14 +248,14 @@ class FederatedGPRegressor(RegressorMixin, BaseEstimator):
         -------
         lower, upper : ndarray of shape (n,) or (n, n_outputs)
         """
-        width = self.interval_width(level)
-        mean, std = self.predict(X, return_std=True)
-        return mean - width * std, mean + width * std
+        X, model = self._queries(X), self.fitted_.model
+        _, lower, upper = self._predictor.interval(X, level)
+        return model.shaped(lower), model.shaped(upper)
 
-    def interval_width(self, level: float = 0.95) -> Any:
-        """Return half the width of an interval, in units of the predicted std."""
+    def interval_width(self, level: float, std: Any) -> np.ndarray:
+        """Return half the widths of intervals, in units of the predicted std, and of its shape."""
         check_is_fitted(self)
-        return self._predictor.interval_width(level)
+        return self._predictor.interval_widths(level)(std)
 
     def select(self, X: Any) -> np.ndarray:
         """Return the selected experts of each query, best first, (n, K)."""
