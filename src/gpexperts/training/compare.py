@@ -28,6 +28,8 @@ BLOCKS = ((16, 100, 20), (16, 150, 12))
 """Blocks, rows in each, and steps of the two stages of training."""
 PREDICTED, NEIGHBORS = 600, 64
 """Rows that are predicted, and rows that predict each."""
+MANY_ROWS, PREDICTED_OF_MANY = 20_000, 2000
+"""With more rows than this, more are predicted: training takes longer, and the choice may too."""
 SCALES = tuple(np.geomspace(0.3, 3.0, 21).tolist())
 CLIPPED = 12.0
 """As in the choice of experts: factors of the variance, and bound of standardised residuals."""
@@ -117,7 +119,8 @@ def quick_score(
         training = maximise_likelihood(covariance, blocks, engine, max_steps=steps, tolerance=1e-4)
         covariance = training.covariance
         metric = covariance.metric(sampler.spread)
-    near = sampler.fresh_neighbourhoods(metric, PREDICTED, NEIGHBORS)
+    n_predicted = PREDICTED if source.n <= MANY_ROWS else PREDICTED_OF_MANY
+    near = sampler.fresh_neighbourhoods(metric, n_predicted, NEIGHBORS)
     assert near.noise is not None
     y = near.y[:, -1]
     mean, var = _predicted(covariance, near)
