@@ -30,7 +30,11 @@ def test_the_constructor_is_the_table() -> None:
 def test_clones_and_unfitted_models() -> None:
     model = FederatedGPRegressor(kernel="rbf", max_steps=2)
     assert clone(model).get_params() == model.get_params()
-    for use in (lambda: model.predict([[0.0]]), lambda: model.kernel_, lambda: model.interval_width(0.9, 1.0)):
+    for use in (
+        lambda: model.predict([[0.0]]),
+        lambda: model.kernel_,
+        lambda: model.interval_width(0.9, 1.0),
+    ):
         with pytest.raises(NotFittedError):
             use()
 
