@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gpexperts import DistributedGPRegressor, inputs, pipeline
+from gpexperts import DistributedGPRegressor, fit_experts, inputs, pipeline
 from gpexperts.experts.dask import DaskExperts
 from gpexperts.experts.local import LocalExperts
 from gpexperts.partition import assign, shards
@@ -57,14 +57,14 @@ PLACES = [
 def _few_rows_are_many() -> Iterator[None]:
     """Sample and divide into shards at sizes that are quick to fit."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in (pipeline, inputs, assign):
+        for module in (pipeline, fit_experts, inputs, assign):
             patch.setattr(module, "SAMPLE_ROWS", 600)
         patch.setattr(shards, "SHARD_ROWS", 400)
         patch.setattr(schedule, "EXACT", 0)
         for name in ("FIRST_BLOCKS", "CHOICE_BLOCKS", "FINAL_BLOCKS"):
             patch.setattr(schedule, name, (4, 40))
         patch.setattr(schedule, "NOISE_BLOCKS", (8, 40))
-        for trainer in (pipeline, schedule):
+        for trainer in (fit_experts, schedule):
             patch.setattr(trainer, "maximise_likelihood", in_few_steps)
         yield
 
