@@ -65,7 +65,7 @@ def one(data: str, fold: int) -> None:
     results = {}
     for share in shares:
         y_fit = with_outliers(y[~out], share, np.random.default_rng([3, fold]))
-        for noise in NOISES:
+        for noise in NOISES if share == 0.0 else NOISES[1:]:
             model = DistributedGPRegressor(noise=noise, random_state=0)
             _, _, cpu = common.timed(lambda m=model, t=y_fit: m.fit(X[~out], t))
             result: dict[str, Any] = {"fit_cpu": round(cpu, 2), "rows": int(out.sum())}
