@@ -8,6 +8,8 @@ Rows of this process and rows on a cluster take the same way; they differ in whe
 
 from __future__ import annotations
 
+from copy import deepcopy
+
 import numpy as np
 
 from gpexperts.calibration import ABSENT, HELD_OUT, draw_held_out, kept_labels
@@ -68,9 +70,10 @@ def fit_model(
     trend = None if prepared.trend is None else prepared.trend.trend
 
     student, layout = prepared.outliers is not None, encoder.layout(rows.n_features)
+    same = deepcopy(streams)
     fitted = fit_experts(rows, plan, settings, streams, layout, student=student)
     if student:
-        fitted = with_student_noise(fitted, rows, plan, settings, streams, layout)
+        fitted = with_student_noise(fitted, rows, plan, settings, same, layout)
     choices |= fitted.choices
     if encoder.choice is not None:
         choices["columns"] = encoder.choice

@@ -23,7 +23,7 @@ __all__ = ["with_student_noise"]
 
 ROUNDS = 3
 """How often rows are weighted by their leave-one-out residuals, for Student-t noise."""
-SETTLED = 0.0005
+SETTLED = 0.002
 """Share of rows that became or ceased to be outliers, up to which the model is not trained again."""
 OUTLIER = 0.5
 """Precision below which a row is an outlier."""
@@ -39,7 +39,8 @@ def with_student_noise(
 ) -> FittedExperts:
     """Weight rows by their leave-one-out residuals; train once more if that changes the guess much.
 
-    Rows of a cluster are not trained on again.
+    `streams` are those of the first training, as they were before it: the blocks are the same, so that only
+    the weights make a difference. Rows of a cluster are not trained on again.
     """
     reporters().start("weighting rows by their residuals")
     fitted = fitted._replace(experts=fitted.experts.robust(DEGREES, ROUNDS))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ __all__ = [
     "NAMES",
     "Linear",
     "Predictor",
+    "few_threads",
     "fitted_regressor",
     "kept",
     "leaves_trees_open",
@@ -88,8 +89,13 @@ def fitted_regressor(regressor: Any, X: np.ndarray, y: np.ndarray, weight: np.nd
     """Fit a clone to inputs X (n, d), targets y (n,) and weights (n,), where it takes them."""
     regressor = clone(regressor)
     given = {} if weight is None or not takes_weights(regressor) else {"sample_weight": weight}
-    with threadpool_limits(1, user_api="openmp") if len(X) < _ONE_THREAD else nullcontext():
+    with few_threads(len(X)):
         return regressor.fit(X, y, **given)
+
+
+def few_threads(n: int) -> AbstractContextManager[Any]:
+    """Limit OpenMP to one thread, for n rows that are few."""
+    return threadpool_limits(1, user_api="openmp") if n < _ONE_THREAD else nullcontext()
 
 
 def kept(regressor: Any, X: np.ndarray) -> Predictor:
