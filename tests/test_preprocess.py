@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gpexperts.preprocess import WORTHWHILE, _best
+from gpexperts.preprocess import WORTHWHILE, _best, _cannot_win
 from gpexperts.training.compare import Scored
+from gpexperts.trend import CrossFitted
+from gpexperts.trend.fitted import FittedTrend
 
 RNG = np.random.default_rng(0)
 BASE = RNG.standard_normal(400)
@@ -48,3 +50,16 @@ def test_without_none_the_best_is_chosen_however_small_its_gain() -> None:
     assert _best(scores) == "input"
     scores = {"mean": scored(0.0), "input": scored(0.001, 1.01), "both": scored(-0.001, 0.99)}
     assert _best(scores, by_error=True) == "both"
+
+
+@pytest.mark.parametrize(("mean", "given_up"), [(-0.1, True), (0.001, False)])
+def test_both_roles_are_scored_only_if_one_of_them_gains(mean: float, given_up: bool) -> None:
+    trend = CrossFitted(FittedTrend("mean", "boosting", ()), np.arange(3), np.zeros((3, 1)), 0.5)
+    candidates = {role: trend.with_role(role) for role in ("mean", "input", "both")}
+    scores = {"none": scored(0.0)}
+    assert not any(_cannot_win(name, candidates, scores) for name in candidates)  # nothing is known yet
+    scores |= {"mean": scored(mean), "input": scored(-0.1)}
+    assert _cannot_win("both", candidates, scores) == given_up
+    assert not _cannot_win("input", candidates, scores)
+    del scores["none"]
+    assert not _cannot_win("both", candidates, scores)  # the user wants a trend
