@@ -16,7 +16,7 @@ from sklearn.base import clone
 from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 from sklearn.model_selection import GridSearchCV
 
-from gpexperts import DistributedGPRegressor
+from gpexperts import DistributedGPRegressor, fit_experts
 from gpexperts.aggregation import NPAE
 from gpexperts.engines.dask import DaskEngine
 from gpexperts.exceptions import ClusterError, MemoryBudgetError
