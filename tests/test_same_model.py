@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gpexperts import DistributedGPRegressor, pipeline
+from gpexperts import DistributedGPRegressor, fit_experts, pipeline
 from gpexperts.experts.dask import DaskExperts
 from gpexperts.experts.local import LocalExperts
 from gpexperts.selection import DNNSelector
@@ -60,7 +60,7 @@ def _few_rows_are_many() -> Iterator[None]:
         for name in ("FIRST_BLOCKS", "CHOICE_BLOCKS", "FINAL_BLOCKS"):
             patch.setattr(schedule, name, (4, 40))
         patch.setattr(schedule, "NOISE_BLOCKS", (8, 40))
-        for trainer in (pipeline, schedule):
+        for trainer in (fit_experts, schedule):
             patch.setattr(trainer, "maximise_likelihood", in_few_steps)
         yield
 

@@ -237,6 +237,8 @@ def _chosen(
     kernel = _quick_kernel(settings)
     prepared = {name: rows.mapped(trend) for name, trend in candidates.items()}
     for name, mapped in prepared.items():
+        if _cannot_win(name, candidates, scores):
+            continue
         layout = encoder.layout(mapped.n_features)  # with the inputs of the trend
         scores[name] = quick_score(mapped, kernel, seed, _engine(settings), layout)
         reporters().message(2, f"trend, {name}: NLPD {scores[name].nlpd:.4f}")
@@ -245,6 +247,19 @@ def _chosen(
     choice = Choice(None if trend is None else best, _reason(best, scores), _evidence(scores, candidates))
     reporters().message(1, f"trend: {choice}")
     return Prepared(mapped, trend=trend, choices={"trend": choice})
+
+
+def _cannot_win(name: str, candidates: dict[str, CrossFitted], scores: dict[str, Scored]) -> bool:
+    """Whether a trend is mean and input here, and gains over no trend neither as mean nor as input."""
+    trend = candidates[name].trend
+    alone = [
+        scores[other]
+        for other, each in candidates.items()
+        if other in scores and each.trend.name == trend.name and each.trend.role != "both"
+    ]
+    if trend.role != "both" or "none" not in scores or len(alone) < 2:
+        return False
+    return all(score.gain_over(scores["none"], by_error=True)[0] <= 0.0 for score in alone)
 
 
 def _engine(settings: Settings) -> Engine:
