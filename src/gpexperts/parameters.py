@@ -158,7 +158,7 @@ PARAMETERS: dict[str, Parameter] = {
         "A regressor that the experts build on, fitted in five folds so that no row is predicted by one that "
         'has seen it. "boosting" is scikit-learn\'s HistGradientBoosting. "auto" tries both and none, and '
         "keeps what the density of rows given their neighbours prefers. If hyperparameters are given, and "
-        "for fewer than 500 rows, it is None. Of more than 500,000 rows, also on a cluster, a sample fits "
+        "for fewer than 500 rows, it is None. Of more than 100,000 rows, also on a cluster, a sample fits "
         "the trend.",
         str,
     ),

@@ -27,7 +27,7 @@ from gpexperts.trend.regressors import fitted_regressor, kept, leaves_trees_open
 __all__ = ["FOLDS", "MAX_ROWS", "CrossFitted", "cross_fit"]
 
 FOLDS = 5
-MAX_ROWS = 500_000
+MAX_ROWS = 100_000
 """Rows that the trend is fitted to, at most."""
 
 FEWEST_TREES, MORE_TREES = 50, 2
