@@ -9,7 +9,7 @@ from sklearn.svm import LinearSVC
 
 from gpexperts import DistributedGPRegressor
 from gpexperts.aggregation import AGGREGATORS
-from gpexperts.exceptions import (
+from gpexperts.exceptions import FewRowsWarning, (
     ConstantTargetWarning,
     FewerExpertsWarning,
     NotPositiveDefiniteError,
@@ -110,7 +110,7 @@ def test_one_row_is_predicted() -> None:
 @pytest.mark.parametrize("n", [2, 3])
 def test_very_few_rows_give_finite_predictions(n: int) -> None:
     X, y = np.arange(n)[:, None] * 1.0, np.arange(n) * 2.0
-    with np.errstate(all="raise"):
+    with np.errstate(all="raise"), pytest.warns(FewRowsWarning, match=f"fitted to {n} rows"):
         fitted = DistributedGPRegressor(
             kernel=1.0 * RBF(1.0, "fixed") + WhiteKernel(0.1, "fixed"), n_experts=1
         ).fit(X, y)

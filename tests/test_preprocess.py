@@ -39,10 +39,10 @@ def test_a_trend_is_chosen_by_density_and_error(
     assert _best(scores, by_error=True) == by_both
 
 
-def test_a_gain_within_its_standard_error_is_no_gain() -> None:
+def test_a_gain_within_half_its_standard_error_is_no_gain() -> None:
     """The spread of 1 over 400 rows is a standard error of 0.05."""
-    assert _best({"none": scored(0.0), "trend": scored(0.04, spread=1.0)}) == "none"
-    assert _best({"none": scored(0.0), "trend": scored(0.07, spread=1.0)}) == "trend"
+    assert _best({"none": scored(0.0), "trend": scored(0.02, spread=1.0)}) == "none"
+    assert _best({"none": scored(0.0), "trend": scored(0.04, spread=1.0)}) == "trend"
 
 
 def test_without_none_the_best_is_chosen_however_small_its_gain() -> None:

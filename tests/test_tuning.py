@@ -211,6 +211,7 @@ def test_disagreement_of_experts_inflates_the_variance() -> None:
         corrected.tuning._replace(disagreement=None, scale=1.0, local_noise=0.0),  # K and pruning stay
         corrected.choices,
         None,
+        None,
     )
     of_corrected, of_plain = (
         [a[:, 0] for a in p.predict(X[test], return_std=True, latent=False)] for p in (corrected, plain)

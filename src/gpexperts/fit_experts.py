@@ -96,12 +96,12 @@ def fit_experts(
     rows = rows.in_units(units)
     sample = rows.sample(SAMPLE_ROWS, streams.sample)
     trainable = settings["optimizer"] is not None and bool(varies.any())
-    if trainable:
-        warn_of_few_rows(rows.n)
     outputs = np.flatnonzero(varies) if varies.any() else np.arange(rows.n_outputs)
     shared = layout.scale_index
     sampler = BlockSampler(rows, sample, outputs, streams.training, shared)
     candidates = candidate_covariances(settings["kernel"], sampler.spread, sampler.y_spread, units.x, shared)
+    if trainable and any(candidate.kernel.n_dims for candidate in candidates.values()):
+        warn_of_few_rows(rows.n)
 
     full, trained = settings["training"] == "full", None
     if not full or (len(candidates) > 1 and trainable):

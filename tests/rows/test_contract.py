@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpexperts.engines.dask import DaskEngine, portable
+from gpexperts.row_noise import plain
 from gpexperts.rows.arrays import ArrayRows
 from gpexperts.rows.base import Rows, RowSource, Units
 from gpexperts.rows.dask import DaskRows
@@ -105,7 +106,7 @@ def test_without_numbers_the_other_rows_anew(source: RowSource, table, which: st
 
 def test_rows_in_other_units(source: RowSource, table) -> None:
     scaled = source.in_units(UNITS)
-    X, y = UNITS.apply(*table)
+    X, y, _ = UNITS.apply(*table, plain(N))
     everything = scaled.take(np.arange(N))
     np.testing.assert_array_equal(everything.X, X)
     np.testing.assert_array_equal(everything.y, y)
@@ -118,7 +119,7 @@ def test_rows_in_other_units(source: RowSource, table) -> None:
 
 def test_units_follow_one_another_and_the_summary(source: RowSource, table) -> None:
     twice = source.in_units(UNITS).in_units(UNITS)
-    X, y = UNITS.apply(*UNITS.apply(*table))
+    X, y, _ = UNITS.apply(*UNITS.apply(*table, plain(N)))
     np.testing.assert_allclose(twice.take(np.arange(N)).X, X, rtol=1e-14)
     np.testing.assert_allclose(twice.take(np.arange(N)).y, y, rtol=1e-14)
     for summary, A in zip(twice.summary(), (X, y), strict=True):
@@ -171,7 +172,7 @@ def test_ties_are_broken_by_row_number(engine, member: str, kind: str) -> None:
 
 
 def test_nearest_uses_the_units_of_the_source(source: RowSource, table) -> None:
-    X, _ = UNITS.apply(*table)
+    X, _, _ = UNITS.apply(*table, plain(N))
     metric = np.array([0.5, 2.0, 1.0])
     expected = brute_force(X, X[::20], metric, 9)
     np.testing.assert_array_equal(source.in_units(UNITS).nearest(X[::20], metric, 9), expected)
@@ -224,7 +225,7 @@ def test_shards_have_the_rows_that_the_route_gives_them(
 
 
 def test_routes_see_the_units_of_the_source(source: RowSource, table) -> None:
-    X, _ = UNITS.apply(*table)
+    X, _, _ = UNITS.apply(*table, plain(N))
     scaled = source.in_units(UNITS)
     (rows,) = computed(scaled, scaled.map_shards(route_all, 1, first_numbers, [(1, "all")]))
     np.testing.assert_array_equal(rows[0], np.flatnonzero(X[:, 0] > 0))
