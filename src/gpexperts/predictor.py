@@ -170,7 +170,7 @@ class Predictor:
     # --------------------------------------------------------------------------------- predictions
 
     def batches(
-        self, X: np.ndarray, index: np.ndarray
+        self, X: np.ndarray, index: np.ndarray, request: Request | None = None
     ) -> Iterator[tuple[np.ndarray, ExpertMoments, Prediction]]:
         """Yield (rows, moments, prediction) for batches of queries within the memory budget.
 
@@ -180,15 +180,18 @@ class Predictor:
             Queries, in the units of the experts.
         index : ndarray of shape (n, K)
             Their selected experts.
+        request : Request, optional
+            The moments that are needed; by default those of the aggregator.
         """
         experts, formula = self.model.experts, self.formula
+        request = formula.request if request is None else request
         reporters().start("evaluating experts", len(X))
         # Queries that share experts share the blocks k(X_i, X_j), if they are in the same batch.
         order = np.lexsort(index.T[::-1]) if index.shape[1] else np.arange(len(X))
-        size = _batch_size(experts, formula.request, index.shape[1], self.settings.work_budget)
+        size = _batch_size(experts, request, index.shape[1], self.settings.work_budget)
         for start in range(0, len(X), size):
             rows = order[start : start + size]
-            moments = experts.gather(X[rows], index[rows], formula.request, self._engine)
+            moments = experts.gather(X[rows], index[rows], request, self._engine)
             prediction = formula.aggregator.combine(moments)
             self.count_repairs(prediction.repaired)
             yield rows, moments, prediction
@@ -286,6 +289,8 @@ def _batch_size(experts: ExpertStore, request: Request, K: int, budget: int) -> 
     largest = np.sort(experts.sizes)[::-1][: max(1, K)] + shared
     words = 4 * experts.n_features + (4 + experts.n_outputs) * K
     words += request.n_neighbors * (experts.n_features + experts.n_outputs + 8)
+    if request.row_weights:
+        words += 4 * (int(largest[:K].sum()) + request.n_neighbors)
     if K == 0:
         return max(16, budget // (8 * words))
     if request.covariance:

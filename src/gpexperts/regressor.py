@@ -11,14 +11,14 @@ from typing import Any, Literal, Self, overload
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.gaussian_process.kernels import Kernel
-from sklearn.utils.validation import check_is_fitted, validate_data
 
+from gpexperts.answers import JointAnswers
 from gpexperts.engines.dask import portable
 from gpexperts.engines.dask_types import is_collection
 from gpexperts.experts.local import LocalExperts
 from gpexperts.explanation import Explanation
-from gpexperts.fitted import FittedAttributes
 from gpexperts.inputs import training_rows
+from gpexperts.joint.covariance import predicted_covariance
 from gpexperts.lazy import predict_lazily
 from gpexperts.parameters import PARAMETERS, RENAMED, documented
 from gpexperts.pipeline import fit_model
@@ -30,7 +30,7 @@ __all__ = ["DistributedGPRegressor", "load"]
 
 
 @documented
-class DistributedGPRegressor(FittedAttributes, CallbackSupport, RegressorMixin, BaseEstimator):
+class DistributedGPRegressor(JointAnswers, CallbackSupport, RegressorMixin, BaseEstimator):
     """Gaussian process regression with local experts, selected for every query.
 
     The training rows are divided among local GP experts that share one set of hyperparameters. Every query
@@ -189,25 +189,18 @@ class DistributedGPRegressor(FittedAttributes, CallbackSupport, RegressorMixin, 
 
     # ------------------------------------------------------------------------------------- predict
 
-    def _queries(self, X: Any) -> np.ndarray:
-        check_is_fitted(self)
-        if is_collection(X):
-            raise ValueError(
-                "X is a dask collection, but the experts are in this process. Load it with X.compute(), or "
-                "predict each of its partitions."
-            )
-        return validate_data(self, X, reset=False, dtype=np.float64, order="C", ensure_min_samples=0)
-
     @overload
     def predict(self, X: Any, return_std: Literal[False] = False, latent: bool = False) -> np.ndarray: ...
     @overload
     def predict(
         self, X: Any, return_std: Literal[True], latent: bool = False
     ) -> tuple[np.ndarray, np.ndarray]: ...
+    @overload
+    def predict(self, X: Any, return_std: bool = False, latent: bool = False, *, return_cov: bool) -> Any: ...
     @reports_progress
     def predict(
-        self, X: Any, return_std: bool = False, latent: bool = False
-    ) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
+        self, X: Any, return_std: bool = False, latent: bool = False, *, return_cov: bool = False
+    ) -> Any:
         """Predict at new inputs.
 
         Parameters
@@ -219,13 +212,30 @@ class DistributedGPRegressor(FittedAttributes, CallbackSupport, RegressorMixin, 
         latent : bool
             Whether they are those of the noise-free function instead of a new observation. Only the latter
             are changed by ``calibrate="scale"``.
+        return_cov : bool
+            Whether to return the covariance of the prediction errors instead: for NPAE and the own expert.
 
         Returns
         -------
         mean : ndarray of shape (n,) or (n, n_outputs)
         std : ndarray of the same shape, if `return_std`
+        cov : ndarray of shape (n, n) or (n, n, n_outputs), if `return_cov`
+
+        Raises
+        ------
+        MemoryBudgetError
+            If the covariances do not fit the memory budget; `predict_sum` needs no matrix.
         """
-        return self._predicted(self.predictor_, X, return_std=return_std, latent=latent)
+        predictor = self.predictor_
+        if not return_cov:
+            return self._predicted(predictor, X, return_std=return_std, latent=latent)
+        if return_std:
+            raise RuntimeError(
+                "return_std and return_cov cannot both be True. The standard deviations are the square "
+                "roots of the diagonal of the covariance."
+            )
+        mean, covariance = predicted_covariance(predictor, self._queries(X), latent)
+        return predictor.model.shaped(mean), predictor.model.shaped(covariance)
 
     def _predicted(self, predictor: Predictor, X: Any, *, return_std: bool, latent: bool = False) -> Any:
         model = predictor.model

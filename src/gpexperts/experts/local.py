@@ -25,6 +25,7 @@ from gpexperts.engines.threads import blas_threads
 from gpexperts.experts.gather import evaluate, evaluate_own, moments_of
 from gpexperts.experts.moments import ExpertMoments, ExpertPrediction, Request
 from gpexperts.experts.own import Neighbourhood
+from gpexperts.experts.row_weights import with_row_weights
 from gpexperts.experts.store import ExpertStore, Sample, Shared
 from gpexperts.kernels.base import Covariance
 from gpexperts.linalg.cholesky import InverseFactor, factorise
@@ -187,9 +188,10 @@ class LocalExperts(ExpertStore):
         communication = None
         if request.communication:
             (communication,) = engine.map(lambda i: self.predict(i, X), [self.n_experts])
-        return moments_of(
+        moments = moments_of(
             self.covariance, X, index, self.n_outputs, [evaluated], communication, own, request, engine
         )
+        return with_row_weights(moments, [evaluated], own, self.offsets, request)
 
     def trained(self, i: int) -> Trained:
         """Return the inverse factor of C_i and C_i⁻¹ y_i, from the kept ones if possible."""

@@ -1,0 +1,61 @@
+"""What a fitted estimator predicts about several points at once, and about the function itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from gpexperts.engines.dask_types import is_collection
+from gpexperts.fitted import FittedAttributes
+from gpexperts.joint.covariance import WeightedSum, weighted_sum
+from gpexperts.progress import reports_progress
+
+__all__ = ["JointAnswers"]
+
+
+class JointAnswers(FittedAttributes):
+    """The part of the estimator whose answers are about several queries together."""
+
+    def _queries(self, X: Any) -> np.ndarray:
+        check_is_fitted(self)
+        if is_collection(X):
+            raise ValueError(
+                "X is a dask collection, but the experts are in this process. Load it with X.compute(), or "
+                "predict each of its partitions."
+            )
+        return validate_data(self, X, reset=False, dtype=np.float64, order="C", ensure_min_samples=0)
+
+    @reports_progress
+    def predict_sum(self, X: Any, weights: Any = None, *, latent: bool = False) -> WeightedSum:
+        """Predict a weighted sum of the values at several inputs, with the correlations of their errors.
+
+        The matrix of covariances is not formed, so that there may be many inputs; the time grows with the
+        square of the number of training rows that they use.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+        weights : array-like of shape (n,), optional
+            By default 1/n each: the mean of the values.
+        latent : bool
+            Whether the sum is that of the noise-free function instead of new observations.
+
+        Returns
+        -------
+        mean, std : float, or ndarray of shape (n_outputs,)
+        """
+        predictor = self.predictor_
+        X = self._queries(X)
+        if weights is None:
+            weights = np.full(len(X), 1.0 / max(1, len(X)))
+        weights = np.asarray(weights, dtype=np.float64)
+        if weights.shape != (len(X),):
+            raise ValueError(
+                f"weights must have one number for each of the {len(X)} rows of X, got shape {weights.shape}."
+            )
+        if not np.isfinite(weights).all():
+            raise ValueError("weights must be finite numbers, got NaN or infinity.")
+        mean, std = weighted_sum(predictor, X, weights, latent)
+        return WeightedSum(predictor.model.shaped(mean), predictor.model.shaped(std))
