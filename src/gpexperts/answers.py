@@ -5,12 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gpexperts.engines.dask_types import is_collection
 from gpexperts.fitted import FittedAttributes
 from gpexperts.joint.covariance import WeightedSum, weighted_sum
+from gpexperts.joint.samples import DrawnFunctions, draw
 from gpexperts.progress import reports_progress
+from gpexperts.validation import positive_int
 
 __all__ = ["JointAnswers"]
 
@@ -59,3 +62,47 @@ class JointAnswers(FittedAttributes):
             raise ValueError("weights must be finite numbers, got NaN or infinity.")
         mean, std = weighted_sum(predictor, X, weights, latent)
         return WeightedSum(predictor.model.shaped(mean), predictor.model.shaped(std))
+
+    def draw_functions(self, n: int = 1, random_state: Any = None) -> DrawnFunctions:
+        """Draw noise-free functions from the posterior.
+
+        A drawn function has one value at every point, also over several calls. It belongs to the model as it
+        is now: a new `fit` does not change it.
+
+        Parameters
+        ----------
+        n : int
+            Number of functions.
+        random_state : int, RandomState or None
+
+        Returns
+        -------
+        functions : DrawnFunctions
+            A sequence of callables; ``functions(X)`` evaluates all of them, shape (n_rows, n).
+        """
+        draws = draw(self.predictor_, positive_int(n, "n"), random_state)
+        return DrawnFunctions(draws, np.arange(draws.n_functions), self._queries)
+
+    @reports_progress
+    def sample_y(
+        self, X: Any, n_samples: int = 1, random_state: Any = 0, *, latent: bool = False
+    ) -> np.ndarray:
+        """Draw samples from the posterior at X, each of them one function with one value per point.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+        n_samples : int
+        random_state : int, RandomState or None
+        latent : bool
+            Whether the samples are noise-free functions instead of new observations.
+
+        Returns
+        -------
+        samples : ndarray of shape (n, n_samples) or (n, n_outputs, n_samples)
+        """
+        random_state = check_random_state(random_state)
+        draws = draw(self.predictor_, positive_int(n_samples, "n_samples"), random_state)
+        noise = None if latent else np.random.default_rng(random_state.randint(np.iinfo(np.int32).max))
+        samples = draws.values(self._queries(X), noise=noise)
+        return samples[:, 0] if draws.predictor.model.one_output else samples

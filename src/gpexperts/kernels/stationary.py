@@ -46,6 +46,16 @@ class StationaryCovariance(Covariance):
         self._profile = profile
         self._alpha = float(getattr(self._shape, "alpha", 1.0))
 
+    @property
+    def shape(self) -> Kernel:
+        """The correlation function, a scikit-learn kernel."""
+        return self._shape
+
+    def slope(self, sq: np.ndarray) -> np.ndarray:
+        """s² W = −s² f'(ρ)/ρ at squared scaled distances ρ²; ∂k/∂z = −s² W (z − z'), z = x / length scale."""
+        _, W = self._profile.with_slope(np.array(sq, dtype=float), self._alpha)
+        return self.signal_variance * W
+
     def vanishes(self, X: np.ndarray, Z: np.ndarray) -> bool:
         """Whether the balls around X (n, d) and Z (m, d) are so far apart that f < 1e-20 for all pairs."""
         if not np.isfinite(self._profile.reach):
