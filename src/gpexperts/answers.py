@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from gpexperts.engines.dask_types import is_collection
 from gpexperts.fitted import FittedAttributes
 from gpexperts.joint.covariance import WeightedSum, weighted_sum
+from gpexperts.joint.gradient import predicted_gradient
 from gpexperts.joint.samples import DrawnFunctions, draw
 from gpexperts.progress import reports_progress
 from gpexperts.validation import positive_int
@@ -106,3 +107,26 @@ class JointAnswers(FittedAttributes):
         noise = None if latent else np.random.default_rng(random_state.randint(np.iinfo(np.int32).max))
         samples = draws.values(self._queries(X), noise=noise)
         return samples[:, 0] if draws.predictor.model.one_output else samples
+
+    @reports_progress
+    def predict_gradient(self, X: Any, return_std: bool = False) -> Any:
+        """Predict the derivative of the function with respect to the inputs: that of the predicted mean.
+
+        Where the selected experts change, it is the one-sided derivative of the formula that is used.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+        return_std : bool
+            Whether to return the standard deviation of the derivative of the noise-free function too. For
+            the kernel Matérn 1/2 it is infinite, and refused.
+
+        Returns
+        -------
+        gradient : ndarray of shape (n, d) or (n, d, n_outputs)
+        std : ndarray of the same shape, if `return_std`
+        """
+        predictor = self.predictor_
+        gradient, std = predicted_gradient(predictor, self._queries(X), return_std)
+        shaped = predictor.model.shaped
+        return (shaped(gradient), shaped(std)) if return_std else shaped(gradient)
