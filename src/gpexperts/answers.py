@@ -12,6 +12,7 @@ from gpexperts.engines.dask_types import is_collection
 from gpexperts.fitted import FittedAttributes
 from gpexperts.joint.covariance import WeightedSum, weighted_sum
 from gpexperts.joint.gradient import predicted_gradient
+from gpexperts.joint.left_out import LeaveOneOutPredictions, leave_one_out
 from gpexperts.joint.samples import DrawnFunctions, draw
 from gpexperts.progress import reports_progress
 from gpexperts.validation import positive_int
@@ -130,3 +131,16 @@ class JointAnswers(FittedAttributes):
         gradient, std = predicted_gradient(predictor, self._queries(X), return_std)
         shaped = predictor.model.shaped
         return (shaped(gradient), shaped(std)) if return_std else shaped(gradient)
+
+    @reports_progress
+    def loo(self) -> LeaveOneOutPredictions:
+        """Predict every training row without it, at the trained hyperparameters, scaling and choices.
+
+        Rows that `calibrate` held out are predicted as they are: no expert has seen them.
+
+        Returns
+        -------
+        LeaveOneOutPredictions
+            Row numbers, means, standard deviations, residuals, standardised residuals and log densities.
+        """
+        return leave_one_out(self.predictor_)

@@ -2,7 +2,9 @@
 
 With `calibrate`, some rows are held out before anything is learned: scaling, hyperparameters, parts, experts
 and the number of selected experts come from the rest alone. To that model the held-out rows are as new as
-future rows, so that the quantiles of their scores |y − mean| / std give calibrated intervals.
+future rows, so that the quantiles of their scores |y − mean| / std give calibrated intervals. With
+``calibrate="jackknife"`` no row is held out: the scores are those of training rows, each predicted without
+it.
 """
 
 from __future__ import annotations
@@ -17,9 +19,11 @@ from gpexperts.exceptions import TooFewRowsError
 from gpexperts.metrics import gaussian_width
 from gpexperts.partition.assign import labels_per_row
 
-__all__ = ["HELD_OUT", "METHODS", "Calibration", "draw_held_out", "kept_labels"]
+__all__ = ["HELD_OUT", "HOLDING", "METHODS", "Calibration", "draw_held_out", "kept_labels"]
 
-METHODS = (None, "scale", "conformal")
+METHODS = (None, "scale", "conformal", "jackknife")
+HOLDING = ("scale", "conformal")
+"""Methods that hold rows out; the jackknife leaves every row out in turn."""
 HELD_OUT = -2
 """Label of a row that was held out."""
 
@@ -31,10 +35,10 @@ _FEWEST_ROWS = 20
 
 
 class Calibration(NamedTuple):
-    """The scores of the held-out rows."""
+    """The scores of rows that the model has not seen."""
 
     scores: np.ndarray
-    """(n, p) |y − mean| / std of every held-out row and output, each column in ascending order."""
+    """(n, p) |y − mean| / std of every such row and output, each column in ascending order."""
 
     @property
     def variance_scale(self) -> np.ndarray:

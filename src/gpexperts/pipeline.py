@@ -13,9 +13,10 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.utils import check_random_state
 
-from gpexperts.calibration import HELD_OUT, draw_held_out, kept_labels
+from gpexperts.calibration import HELD_OUT, HOLDING, draw_held_out, kept_labels
 from gpexperts.choices import Choice
 from gpexperts.experts.build import Assigned, build_store, training_blocks
+from gpexperts.experts.local import LocalExperts
 from gpexperts.kernels.base import Covariance
 from gpexperts.kernels.raw import candidate_covariances
 from gpexperts.memory import check_memory
@@ -79,7 +80,9 @@ def fit_model(rows: RowSource, settings: Settings, *, one_output: bool) -> Fitte
     FittedModel
     """
     n, streams = rows.n, Streams.of(settings["random_state"])
-    held_out = draw_held_out(n, streams.calibration) if settings["calibrate"] else np.empty(0, np.int64)
+    held_out = np.empty(0, np.int64)
+    if settings["calibrate"] in HOLDING:
+        held_out = draw_held_out(n, streams.calibration)
     rows, kept_out, plan = _hold_out(rows, settings, held_out)
     _check_memory(settings, rows.n, plan.largest)
 
@@ -122,6 +125,8 @@ def fit_model(rows: RowSource, settings: Settings, *, one_output: bool) -> Fitte
         factor_budget=settings.factor_budget,
         memory_budget=settings["memory_budget"],
     )
+    if len(held_out) and isinstance(experts, LocalExperts):
+        experts.numbers = np.delete(np.arange(n), held_out)[experts.numbers]
     if trained.choice is not None:
         choices["kernel"] = trained.choice
     how = Choice(len(assigned.sizes), f"{rows.n} rows, at most {assigned.sizes.max()} for each expert")
@@ -167,6 +172,11 @@ def _hold_out(
         raise ValueError(
             f"partition holds labels, but X is a dask collection of {rows.n} rows; name a method: "
             "'balanced', 'kmeans' or 'random'."
+        )
+    elif isinstance(rows, DaskRows) and settings["calibrate"] == "jackknife":
+        raise ValueError(
+            f"calibrate='jackknife' is not available for a dask collection of {rows.n} rows, which stay "
+            "on the cluster; use calibrate='conformal' or 'scale'."
         )
     elif isinstance(rows, DaskRows):
         rows = rows.kept()

@@ -18,13 +18,14 @@ from gpexperts.choices import Choice
 from gpexperts.engines import Engine
 from gpexperts.experts.local import LocalExperts
 from gpexperts.experts.moments import ExpertMoments, Prediction, Request
-from gpexperts.experts.store import ExpertStore
 from gpexperts.explaining import explained
 from gpexperts.explanation import Explanation
 from gpexperts.formula import Formula
+from gpexperts.leave_one_out import check_leave_one_out, left_out
 from gpexperts.metrics import checked_level, gaussian_width
 from gpexperts.model import FittedModel
 from gpexperts.prepare import (
+    batch_size,
     check_served,
     evaluation_engine,
     expert_means,
@@ -40,6 +41,9 @@ from gpexperts.tuning import Setups, Tuned, Tuning, scores_of
 from gpexperts.validation import is_auto
 
 __all__ = ["Learned", "Predictor"]
+
+JACKKNIFE_ROWS = 10_000
+"""Training rows, at most, that ``calibrate="jackknife"`` leaves out one by one."""
 
 
 class Learned(NamedTuple):
@@ -85,7 +89,7 @@ class Predictor:
         self._lock = threading.Lock()
         self._has_no_residuals = False
         scale = np.ones(model.n_outputs)
-        if model.calibrate == "scale" and calibration is not None:
+        if settings["calibrate"] == "scale" and calibration is not None:
             scale = calibration.variance_scale
         self.formula = Formula(
             model.x_scale,
@@ -124,8 +128,8 @@ class Predictor:
         else:
             tuning = found
         predictor = cls(model, settings, selector, tuning, choices, calibration)
-        if model.held_out is not None:
-            predictor = predictor._calibrated(*model.held_out)
+        if settings["calibrate"] is not None:
+            predictor = predictor._calibrated()
         # A selector that fails or a wrong K is an error now, and not at the first prediction.
         predictor.formula.select(model.centroids[:1])
         return predictor
@@ -150,22 +154,36 @@ class Predictor:
         """Where experts are evaluated: those of this process, here."""
         return evaluation_engine(self.model, self.settings)
 
-    def _calibrated(self, X: np.ndarray, y: np.ndarray) -> Predictor:
+    def _calibrated(self) -> Predictor:
+        """Return the predictor with the scores of the rows that `calibrate` asks for."""
         reporters().start("calibrating")
+        if self.model.held_out is None:
+            scores = self._jackknife_scores()
+            evidence: dict[str, Any] = {"rows_left_out": len(scores)}
+            reason = f"{len(scores)} training rows, each predicted without it"
+        else:
+            scores = self._held_out_scores(*self.model.held_out)
+            scale = self.model.shaped(Calibration(scores).variance_scale)
+            evidence = {"rows_held_out": len(scores), "variance_scale": np.asarray(scale).tolist()}
+            reason = f"{len(scores)} held-out rows; their mean squared score is {np.round(scale, 3)}"
+        choice = Choice(self.settings["calibrate"], reason, evidence)
+        reporters().message(1, f"calibration: {choice.reason}")
+        choices, calibration = {**self.choices, "calibrate": choice}, Calibration(np.sort(scores, axis=0))
+        return Predictor(self.model, self.settings, self.selector, self.tuning, choices, calibration)
+
+    def _held_out_scores(self, X: np.ndarray, y: np.ndarray) -> np.ndarray:
         scores = np.empty_like(y)
         for rows, _, prediction in self.batches(X, self.formula.select(X)):
             std = np.sqrt(prediction.observation_var(self.formula.noise_variance))
             scores[rows] = np.abs(y[rows] - prediction.mean) / std
-        calibration = Calibration(np.sort(scores, axis=0))
-        scale = self.model.shaped(calibration.variance_scale)
-        choice = Choice(
-            self.model.calibrate,
-            f"{len(y)} held-out rows; their mean squared score is {np.round(scale, 3)}",
-            {"rows_held_out": len(y), "variance_scale": np.asarray(scale).tolist()},
-        )
-        reporters().message(1, f"calibration: {choice.reason}")
-        choices = {**self.choices, "calibrate": choice}
-        return Predictor(self.model, self.settings, self.selector, self.tuning, choices, calibration)
+        return scores
+
+    def _jackknife_scores(self) -> np.ndarray:
+        experts = check_leave_one_out(self.model, "calibrate='jackknife'")
+        rng = np.random.RandomState(self.model.seeds.tuning)
+        rows = np.sort(rng.permutation(len(experts.X))[:JACKKNIFE_ROWS])
+        batches = left_out(self.model, self.formula, rows, self.settings.work_budget, self._engine)
+        return np.abs(np.concatenate([batch.z for batch in batches]))
 
     # --------------------------------------------------------------------------------- predictions
 
@@ -188,7 +206,7 @@ class Predictor:
         reporters().start("evaluating experts", len(X))
         # Queries that share experts share the blocks k(X_i, X_j), if they are in the same batch.
         order = np.lexsort(index.T[::-1]) if index.shape[1] else np.arange(len(X))
-        size = _batch_size(experts, request, index.shape[1], self.settings.work_budget)
+        size = batch_size(experts, request, index.shape[1], self.settings.work_budget)
         for start in range(0, len(X), size):
             rows = order[start : start + size]
             moments = experts.gather(X[rows], index[rows], request, self._engine)
@@ -241,13 +259,13 @@ class Predictor:
     def interval_width(self, level: float) -> Any:
         """Half the width of an interval, a number or (p,), in units of the std of `predict`.
 
-        It is a quantile of the standardised residuals of held-out rows; without such rows, and with
-        ``calibrate="scale"``, that of a Gaussian.
+        It is a quantile of the standardised residuals of held-out rows, or with ``calibrate="jackknife"`` of
+        rows left out one by one; without such rows, and with ``calibrate="scale"``, that of a Gaussian.
         """
         level = checked_level(level)
-        if self.model.calibrate == "scale" or self._residuals is None:
+        if self.settings["calibrate"] == "scale" or self._residuals is None:
             return gaussian_width(level)
-        if self.model.calibrate == "conformal":
+        if self.settings["calibrate"] == "conformal":
             width = self._residuals.quantile(level)
         else:
             width = self._residuals.width(level)
@@ -281,21 +299,3 @@ class Predictor:
         explanation = explained(self.model, self.formula, X, self.batches, self._engine)
         self.report_jitter()
         return explanation
-
-
-def _batch_size(experts: ExpertStore, request: Request, K: int, budget: int) -> int:
-    """How many queries fit the budget, by what one of them keeps in memory."""
-    shared = 0 if experts.shared is None else len(experts.shared[0])
-    largest = np.sort(experts.sizes)[::-1][: max(1, K)] + shared
-    words = 4 * experts.n_features + (4 + experts.n_outputs) * K
-    words += request.n_neighbors * (experts.n_features + experts.n_outputs + 8)
-    if request.row_weights:
-        words += 4 * (int(largest[:K].sum()) + request.n_neighbors)
-    if K == 0:
-        return max(16, budget // (8 * words))
-    if request.covariance:
-        # q of each selected expert, the gathered copies of a pair, R, its solve, and the list of pairs.
-        words += int(largest.sum()) + 4 * int(largest[0]) + 8 * K * K
-    else:
-        words += 3 * int(largest[0])
-    return max(16, budget // (8 * words))

@@ -254,7 +254,7 @@ class DistributedGPRegressor(JointAnswers, CallbackSupport, RegressorMixin, Base
         held-out rows that chose the experts (that of a Gaussian where there are too few of them). With
         ``"scale"`` it is that of a Gaussian. With ``"conformal"`` it is a quantile for rows that nothing else
         has used: the probability then holds for any model, on average over new rows that are drawn like the
-        training rows.
+        training rows. With ``"jackknife"`` it is a quantile for training rows, each predicted without it.
 
         Parameters
         ----------

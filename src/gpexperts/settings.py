@@ -76,6 +76,7 @@ class Settings:
         check_n_jobs(values["n_jobs"])
         check_seed(values["random_state"])
         _check_neighbors(values)
+        _check_jackknife(values)
         partition = values["partition"]
         return cls(
             values=values,
@@ -171,6 +172,15 @@ def _check_neighbors(values: Mapping[str, Any]) -> None:
             f"n_neighbors={m} with aggregation={values['aggregation']!r}: the own expert shares rows with "
             "the other experts, which this rule takes as independent. Use n_selected=0 (the own expert "
             "alone), n_neighbors=0, or aggregation='npae'."
+        )
+
+
+def _check_jackknife(values: Mapping[str, Any]) -> None:
+    aggregator = member(values["aggregation"], AGGREGATORS, Aggregator, "aggregation")
+    if values["calibrate"] == "jackknife" and aggregator.needs_communication:
+        raise ValueError(
+            f"calibrate='jackknife' is not available for aggregation={values['aggregation']!r}, whose "
+            "experts share rows. Use calibrate='conformal', or another rule."
         )
 
 

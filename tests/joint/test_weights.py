@@ -35,7 +35,7 @@ def test_batches_do_not_matter(setup: str, monkeypatch: pytest.MonkeyPatch) -> N
     X, y, X_new = data()
     model = fixed(X, y, setup)
     expected = dense_weights(model, X_new)
-    monkeypatch.setattr("gpexperts.predictor._batch_size", lambda *_: 2)
+    monkeypatch.setattr("gpexperts.predictor.batch_size", lambda *_: 2)
     np.testing.assert_allclose(dense_weights(model, X_new), expected, atol=1e-12)
 
 

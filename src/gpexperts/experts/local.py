@@ -34,7 +34,7 @@ from gpexperts.rows.neighbours import RowIndex
 
 __all__ = ["LocalExperts"]
 
-_PSEUDO_ROWS = 16.0
+PSEUDO_ROWS = 16.0
 """Weight of an expert's average variance ratio, and of 1 in that average, in rows at the query."""
 
 
@@ -260,9 +260,9 @@ class LocalExperts(ExpertStore):
         ρ_r is the correlation of row r with the query; its fourth power restricts the mean to near rows.
         """
         z2 = squared_residuals
-        average = (_PSEUDO_ROWS + z2.sum(axis=1)) / (_PSEUDO_ROWS + z2.shape[1])
+        average = (PSEUDO_ROWS + z2.sum(axis=1)) / (PSEUDO_ROWS + z2.shape[1])
         prior = self.covariance.prior_variance
         near = k * k
         near /= np.outer(prior(X), prior(self.rows(i)[0]))  # ρ²
         near *= near
-        return (_PSEUDO_ROWS * average + near @ z2.T) / (_PSEUDO_ROWS + near.sum(axis=1, keepdims=True))
+        return (PSEUDO_ROWS * average + near @ z2.T) / (PSEUDO_ROWS + near.sum(axis=1, keepdims=True))

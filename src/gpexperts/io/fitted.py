@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
-from gpexperts.calibration import HELD_OUT
+from gpexperts.calibration import HELD_OUT, HOLDING
 from gpexperts.choices import Choice
 from gpexperts.experts.local import LocalExperts
 from gpexperts.experts.store import ExpertStore
@@ -106,7 +106,7 @@ def restored_model(read: Decoder, tree: dict[str, Any], settings: Settings) -> F
         labels = read.array(labels, (total,), np.int64)
         require(bool(((labels >= HELD_OUT) & (labels < M)).all()), "a label is not that of an expert")
     require(one_output is False or (one_output is True and p == 1), "one_output is wrong")
-    require((calibrate is None) == (held_out is None), "held-out rows and calibrate do not agree")
+    require((calibrate in HOLDING) == (held_out is not None), "held-out rows and calibrate do not agree")
     seeds = Seeds(*tree["seeds"])
     require(all(is_int(seed, 0, 2**32 - 1) for seed in seeds), "a seed is not a number")
     return FittedModel(

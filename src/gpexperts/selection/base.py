@@ -73,6 +73,18 @@ class Selector(BaseEstimator, ABC):
             Different experts in each row; −1 pads rows with fewer experts.
         """
 
+    def select_without(self, X: np.ndarray, n_selected: int, positions: np.ndarray) -> np.ndarray:
+        """Return the selected experts of training rows, each as if it were not among the rows.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n, d)
+        n_selected : int
+        positions : ndarray of int, shape (n,)
+            Of these rows among the rows that the selector was fitted to.
+        """
+        return self.select(X, n_selected)
+
     def repeats(self, X: np.ndarray) -> bool:
         """Whether the fitted selector holds the training inputs X (n, d) and nothing that X cannot restore.
 
