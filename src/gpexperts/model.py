@@ -13,7 +13,10 @@ from gpexperts.kernels.base import Covariance
 from gpexperts.scaling import Standardizer
 from gpexperts.training.likelihood import TraceRow
 
-__all__ = ["FittedModel", "Seeds"]
+__all__ = ["FORGOTTEN", "FittedModel", "Seeds"]
+
+FORGOTTEN = -3
+"""Label of a row that was forgotten; its number is not used again."""
 
 
 class Seeds(NamedTuple):
@@ -38,8 +41,8 @@ class FittedModel:
     centroids: np.ndarray
     """(M, d) mean input of each expert, in the units of the experts."""
     labels: np.ndarray | None
-    """(n,) expert of each training row; −1 for rows that GRBCM shares, −2 for rows held out by `calibrate`;
-    None where the rows are on a cluster."""
+    """(n,) expert of each training row; −1 for rows that GRBCM shares, −2 for rows held out by `calibrate`,
+    −3 for forgotten rows; None where the rows are on a cluster."""
     one_output: bool
     """Whether y had one dimension."""
     trace: tuple[TraceRow, ...]
@@ -51,6 +54,8 @@ class FittedModel:
     """The method that rows were held out for."""
     held_out: tuple[np.ndarray, np.ndarray] | None = None
     """Inputs (n, d) and targets (n, p) that no expert has seen, in the units of the experts."""
+    part_size: int = 0
+    """Rows of the largest part of the fit, for updates: larger parts than twice that are split. 0 before."""
 
     @property
     def covariance(self) -> Covariance:

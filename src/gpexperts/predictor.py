@@ -129,7 +129,7 @@ class Predictor:
             tuning = found
         predictor = cls(model, settings, selector, tuning, choices, calibration)
         if settings["calibrate"] is not None:
-            predictor = predictor._calibrated()
+            predictor = predictor.calibrated()
         # A selector that fails or a wrong K is an error now, and not at the first prediction.
         predictor.formula.select(model.centroids[:1])
         return predictor
@@ -154,7 +154,7 @@ class Predictor:
         """Where experts are evaluated: those of this process, here."""
         return evaluation_engine(self.model, self.settings)
 
-    def _calibrated(self) -> Predictor:
+    def calibrated(self) -> Predictor:
         """Return the predictor with the scores of the rows that `calibrate` asks for."""
         reporters().start("calibrating")
         if self.model.held_out is None:

@@ -25,12 +25,13 @@ from gpexperts.pipeline import fit_model
 from gpexperts.predictor import Predictor
 from gpexperts.progress import CallbackSupport, reports_progress
 from gpexperts.settings import Settings
+from gpexperts.updating import Updates
 
 __all__ = ["DistributedGPRegressor", "load"]
 
 
 @documented
-class DistributedGPRegressor(JointAnswers, CallbackSupport, RegressorMixin, BaseEstimator):
+class DistributedGPRegressor(JointAnswers, Updates, CallbackSupport, RegressorMixin, BaseEstimator):
     """Gaussian process regression with local experts, selected for every query.
 
     The training rows are divided among local GP experts that share one set of hyperparameters. Every query
@@ -50,8 +51,8 @@ class DistributedGPRegressor(JointAnswers, CallbackSupport, RegressorMixin, Base
         named kernel, of the standardised targets). ``kernel=kernel_`` gives the same model again.
     n_experts_ : int
     labels_ : ndarray of int, shape (n,)
-        Expert of each training row; −1 for shared rows (GRBCM), −2 for rows held out by `calibrate`. Not
-        available for large dask collections.
+        Expert of each training row; −1 for shared rows (GRBCM), −2 for rows held out by `calibrate`, −3 for
+        forgotten rows. Not available for large dask collections.
     centroids_ : ndarray of shape (n_experts_, n_features_in_)
     log_marginal_likelihood_value_ : float
         Of the rows that training used last.

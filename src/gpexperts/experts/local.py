@@ -161,6 +161,23 @@ class LocalExperts(ExpertStore):
             first=self.first,
         )
 
+    def changed(
+        self, X: np.ndarray, y: np.ndarray, offsets: np.ndarray, numbers: np.ndarray, *, unchanged: np.ndarray
+    ) -> LocalExperts:
+        """Return experts with other rows; those of the experts `unchanged` are the same, in the same order.
+
+        These keep their factors.
+        """
+        experts = LocalExperts(
+            X, y, offsets, self.covariance, numbers=numbers, factor_budget=self.factor_budget
+        )
+        same = set(unchanged.tolist())
+        with self._lock:
+            experts._kept = OrderedDict((i, kept) for i, kept in self._kept.items() if i in same)
+            experts.jitter = {i: jitter for i, jitter in self.jitter.items() if i in same}
+        experts._kept_bytes = sum(kept.nbytes for kept in experts._kept.values())
+        return experts
+
     def nearest(self, X: np.ndarray, m: int, engine: Engine) -> tuple[np.ndarray, np.ndarray]:
         """Return positions and squared distances (n, m) of the rows nearest to each query X (n, d)."""
         with self._lock:

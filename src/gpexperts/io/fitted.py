@@ -16,7 +16,7 @@ from gpexperts.io.values import Decoder, Encoder, is_int, require
 from gpexperts.kernels.base import Covariance
 from gpexperts.kernels.named import covariance_of
 from gpexperts.kernels.raw import RawInputs
-from gpexperts.model import FittedModel, Seeds
+from gpexperts.model import FORGOTTEN, FittedModel, Seeds
 from gpexperts.scaling import Standardizer
 from gpexperts.settings import Settings
 from gpexperts.training.likelihood import TraceRow
@@ -57,6 +57,7 @@ def model_tree(out: Encoder, model: FittedModel) -> dict[str, Any]:
         "seeds": list(model.seeds),
         "calibrate": model.calibrate,
         "held_out": None if model.held_out is None else list(model.held_out),
+        "part_size": model.part_size,
     }
     return {**out.named(values, "model"), "choices": choice_trees(out, model.choices)}
 
@@ -87,6 +88,14 @@ def restored_model(read: Decoder, tree: dict[str, Any], settings: Settings) -> F
     require(bool((x_scale.scale > 0).all() and (y_scale.scale > 0).all()), "a scale is not positive")
     shared, held_out = (_pair(read, tree[name], d, p) for name in ("shared", "held_out"))
     total = n + sum(len(pair[0]) for pair in (shared, held_out) if pair is not None)
+    labels, part_size = tree["labels"], tree["part_size"]
+    require(is_int(part_size, 0, 2**62), "the size of parts is not a number")
+    if labels is not None:
+        labels = read.array(labels, (None,), np.int64)
+        known = labels != FORGOTTEN
+        require(bool(((labels >= HELD_OUT) & (labels < M))[known].all()), "a label is not that of an expert")
+        require(int(known.sum()) == total, "there are labels of no row")
+        total = len(labels)
     experts = LocalExperts(
         X,
         y,
@@ -101,10 +110,7 @@ def restored_model(read: Decoder, tree: dict[str, Any], settings: Settings) -> F
     valid = len(which) <= M + 1 and bool(((which >= 0) & (which <= M)).all() and (jitter >= 0).all())
     require(valid, "jitter is not that of experts")
     experts.jitter = dict(zip(which.tolist(), jitter.tolist(), strict=True))
-    labels, one_output, calibrate = tree["labels"], tree["one_output"], tree["calibrate"]
-    if labels is not None:
-        labels = read.array(labels, (total,), np.int64)
-        require(bool(((labels >= HELD_OUT) & (labels < M)).all()), "a label is not that of an expert")
+    one_output, calibrate = tree["one_output"], tree["calibrate"]
     require(one_output is False or (one_output is True and p == 1), "one_output is wrong")
     require((calibrate in HOLDING) == (held_out is not None), "held-out rows and calibrate do not agree")
     seeds = Seeds(*tree["seeds"])
@@ -121,6 +127,7 @@ def restored_model(read: Decoder, tree: dict[str, Any], settings: Settings) -> F
         seeds=seeds,
         calibrate=calibrate,
         held_out=held_out,
+        part_size=part_size,
     )
 
 

@@ -52,6 +52,10 @@ class Selector(BaseEstimator, ABC):
     """Whether single training rows decide the selection. Such a selector is fitted again without the rows
     that are held out to choose K."""
 
+    refits_quickly: ClassVar[bool] = False
+    """Whether fitting it again after rows were added or removed is quick and learns nothing else. Parts are
+    split for such selectors only; others stay as they were fitted."""
+
     def fit(self, experts: ExpertsView) -> Selector:
         """Learn what `select` needs; by default nothing."""
         return self

@@ -35,6 +35,7 @@ class NearestRowsSelector(Selector):
     """
 
     uses_rows = True
+    refits_quickly = True
 
     def __init__(self, n_candidates: int = 32) -> None:
         self.n_candidates = n_candidates
