@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gpexperts.calibration import HELD_OUT
@@ -60,7 +61,7 @@ class Updates(FittedAttributes):
         """
         check_word(retrain, "retrain", ("auto", "never", "now"))
         if "model_" not in self.__dict__:
-            return self.fit(X, y)  # type: ignore[attr-defined, no-any-return]
+            return self.fit(X, y)
         predictor = self.predictor_
         model = predictor.model
         check_updatable(model, "partial_fit")
@@ -75,7 +76,8 @@ class Updates(FittedAttributes):
         if retrain == "now" or (retrain == "auto" and wrong):
             reporters().message(1, f"training again on {int(updated.experts.offsets[-1])} rows")
             updated, recent = _fitted_again(updated, predictor.settings), recent[:0]
-            self._replace(updated, Predictor.build(updated, predictor.settings), recent)
+            settings = _with_new_selector(predictor.settings)
+            self._replace(updated, Predictor.build(updated, settings), recent)
         else:
             self._replace(updated, _updated(predictor, updated), recent)
         return self
@@ -143,11 +145,16 @@ def _updated(predictor: Predictor, model: FittedModel) -> Predictor:
     Where there was one expert and there are several now, the number of selected experts is chosen.
     """
     if model.experts.n_experts > predictor.model.experts.n_experts == 1:
-        return Predictor.build(model, predictor.settings)
-    learned = predictor.learned
-    if predictor.selector.refits_quickly:
+        return Predictor.build(model, _with_new_selector(predictor.settings))
+    learned, settings = predictor.learned, predictor.settings
+    if predictor.selector.refits_quickly:  # a new one: the former predictor keeps its own
+        settings = _with_new_selector(settings)
         learned = learned._replace(selector=None)
-    return Predictor.restored(model, predictor.settings, learned)
+    return Predictor.restored(model, settings, learned)
+
+
+def _with_new_selector(settings: Settings) -> Settings:
+    return replace(settings, selector=clone(settings.selector))
 
 
 def _fitted_again(model: FittedModel, settings: Settings) -> FittedModel:
