@@ -4,9 +4,9 @@
     python benchmarks/joint_coverage.py --data gp --seed 0
 
 `gp`: rows drawn from a known GP (20,000 rows in two dimensions), hyperparameters given. Sums of 1,000
-values of the function in a small square against their 95 % intervals, by `predict_sum` and with independent errors; and
-the maximum over these points against the 95 % interval of the maxima of drawn functions. Other data: averages
-over random groups of 100 test rows, after a fit with the defaults.
+values of the function in a small square against their 95 % intervals, by `predict_sum` and with independent
+errors; and the maximum over these points against the 95 % interval of the maxima of drawn functions. Other
+data: averages over random groups of 100 test rows, after a fit with the defaults.
 """
 
 from __future__ import annotations

@@ -4,9 +4,9 @@
     python benchmarks/joint_scale.py --what samples --rows 2900000
 
 samples: 64 functions at 100,000 points (bar: 180 s with 2,900,000 rows). loo: every training row (bar: 15
-minutes). updates: rows per second into the model, 1,000 at a time, and the next prediction (bar: 10,000 a second into
-1,000,000 rows). stream: the first days in turn, each predicted and then learned; the mean log density against
-a new fit every day (bar: at most 0.01 worse over 20 days).
+minutes). updates: rows per second into the model, 1,000 at a time, and the next prediction (bar: 10,000 a
+second into 1,000,000 rows). stream: the first days in turn, each predicted and then learned; the mean log
+density against a new fit every day (bar: at most 0.01 worse over 20 days).
 """
 
 from __future__ import annotations

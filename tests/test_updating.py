@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 import gpexperts
 from gpexperts import updating
@@ -114,7 +115,7 @@ def test_learned_selectors_are_kept_and_parts_are_not_split() -> None:
 
 def test_partial_fit_before_fit_fits() -> None:
     model = model_of("own")
-    again = gpexperts.DistributedGPRegressor(**model.get_params()).partial_fit(X, Y)
+    again = clone(model).partial_fit(X, Y)
     assert_same(again, model, rtol=0, atol=0)
 
 
