@@ -57,7 +57,7 @@ def known_gp(seed: int) -> dict[str, float]:
         # Points of one region: their errors do not average out.
         T = rng.uniform(0.05, 0.95, size=2) + rng.uniform(-0.05, 0.05, size=(POINTS, 2))
         truth = function(T)[:, 0]
-        total, std = model.predict_sum(T, np.ones(POINTS), latent=True)
+        total, std = model.predict_sum(T, latent=True)
         _, each = model.predict(T, return_std=True, latent=True)
         inside.append(abs(truth.sum() - total) <= WIDTH * std)
         alone.append(abs(truth.sum() - total) <= WIDTH * np.sqrt((each**2).sum()))
@@ -81,7 +81,7 @@ def groups_of(data: str, seed: int) -> dict[str, float]:
     order = np.random.default_rng(seed).permutation(len(y_test))
     inside, alone = [], []
     for rows in order[: len(order) // 100 * 100].reshape(-1, 100):
-        mean, std = model.predict_sum(X_test[rows])
+        mean, std = model.predict_sum(X_test[rows], np.full(100, 0.01))
         _, each = model.predict(X_test[rows], return_std=True)
         inside.append(abs(y_test[rows].mean() - mean) <= WIDTH * std)
         alone.append(abs(y_test[rows].mean() - mean) <= WIDTH * np.sqrt((each**2).sum()) / 100)

@@ -225,3 +225,14 @@ def test_functions_drawn_before_an_update_stay() -> None:
     before = functions(X_NEW)
     model.partial_fit(X[:20] + 0.01, Y[:20], retrain="never")
     np.testing.assert_array_equal(functions(X_NEW), before)
+
+
+def test_more_neighbours_than_rows(tmp_path) -> None:
+    """Neighbours follow the rows, and a file of the model can be read."""
+    model = model_of("own", np.arange(100), n_neighbors=120)
+    model.forget([0, 1]).save(tmp_path / "fewer.gpx")
+    assert gpexperts.load(tmp_path / "fewer.gpx").predictor_.tuning.n_neighbors == 98
+    model.partial_fit(X[100:], Y[100:], retrain="never").save(tmp_path / "more.gpx")
+    again = gpexperts.load(tmp_path / "more.gpx")
+    assert again.predictor_.tuning.n_neighbors == 120
+    assert_same(again, model)

@@ -43,7 +43,7 @@ class JointAnswers(FittedAttributes):
         ----------
         X : array-like of shape (n, d)
         weights : array-like of shape (n,), optional
-            By default 1/n each: the mean of the values.
+            By default 1 each: the sum of the values. 1/n each gives their mean.
         latent : bool
             Whether the sum is that of the noise-free function instead of new observations.
 
@@ -54,7 +54,7 @@ class JointAnswers(FittedAttributes):
         predictor = self.predictor_
         X = self._queries(X)
         if weights is None:
-            weights = np.full(len(X), 1.0 / max(1, len(X)))
+            weights = np.ones(len(X))
         weights = np.asarray(weights, dtype=np.float64)
         if weights.shape != (len(X),):
             raise ValueError(

@@ -169,6 +169,7 @@ class DistributedGPRegressor(JointAnswers, Updates, CallbackSupport, RegressorMi
         """
         with self._all_or_nothing():
             settings = Settings.of(self.get_params(deep=False))
+            self.__dict__.pop("_recent", None)
             self.__dict__.pop("table_", None)  # what a model file says of the former training table
             rows, one_output = training_rows(self, X, y, settings)
             model = fit_model(rows, settings, one_output=one_output)

@@ -19,8 +19,9 @@ from gpexperts.predictor import Predictor
 from gpexperts.progress import reporters, reports_progress
 from gpexperts.rows.arrays import ArrayRows
 from gpexperts.settings import Settings
+from gpexperts.tuning import Tuning
 from gpexperts.updates import check_updatable, density_loss, with_rows, without_rows
-from gpexperts.validation import check_word
+from gpexperts.validation import check_word, is_auto
 
 __all__ = ["Updates"]
 
@@ -147,10 +148,20 @@ def _updated(predictor: Predictor, model: FittedModel) -> Predictor:
     if model.experts.n_experts > predictor.model.experts.n_experts == 1:
         return Predictor.build(model, _with_new_selector(predictor.settings))
     learned, settings = predictor.learned, predictor.settings
+    learned = learned._replace(tuning=_adjusted(learned.tuning, model, settings))
     if predictor.selector.refits_quickly:  # a new one: the former predictor keeps its own
         settings = _with_new_selector(settings)
         learned = learned._replace(selector=None)
     return Predictor.restored(model, settings, learned)
+
+
+def _adjusted(tuning: Tuning, model: FittedModel, settings: Settings) -> Tuning:
+    """Keep the numbers of experts and neighbours to what there is now, and to what the user gave."""
+    n, m = int(model.experts.offsets[-1]), tuning.n_neighbors
+    if m and not is_auto(settings["n_neighbors"]):
+        m = int(settings["n_neighbors"])
+    K = settings.n_selected(model.experts.n_experts)
+    return tuning._replace(n_neighbors=min(m, n), n_selected=tuning.n_selected if K is None else K)
 
 
 def _with_new_selector(settings: Settings) -> Settings:
