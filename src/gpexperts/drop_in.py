@@ -137,6 +137,7 @@ class GaussianProcessRegressor(ExactRegressor):
             return super().predict(X, return_std=return_std, return_cov=return_cov)
         if return_std and return_cov:
             raise RuntimeError("At most one of return_std or return_cov can be requested.")
+        X = validate_data(self, X, reset=False, dtype="numeric")
         white, scale = self._white, self._y_train_std
         latent = white == 0.0
         if not (return_std or return_cov):
@@ -155,6 +156,7 @@ class GaussianProcessRegressor(ExactRegressor):
         """Draw samples at X, (n, n_samples) or (n, n_targets, n_samples), as scikit-learn does."""
         if not self._is_large or not has_fourier_features(self.regressor_.model_.covariance):
             return super().sample_y(X, n_samples, random_state)
+        X = validate_data(self, X, reset=False, dtype="numeric")
         latent = self._white == 0.0
         samples = self.regressor_.sample_y(X, n_samples, random_state, latent=latent)
         return samples * np.asarray(self._y_train_std)[..., None] + np.asarray(self._y_train_mean)[..., None]

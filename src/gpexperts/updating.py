@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from sklearn.base import clone
@@ -27,17 +27,28 @@ __all__ = ["Updates"]
 
 _CHECKED = 500
 """New rows of a call, at most, that are predicted before they are learned, to see whether the model fits."""
+_SHARE = 0.02
+"""New rows, as a share of the rows of the model, after which some are predicted."""
 _ENOUGH = 200
 """Such rows before hyperparameters are trained again."""
 _LOSS = 0.05
 """Nats per row that are lost by wrong variances before hyperparameters are trained again."""
 
 
+class _Recent(NamedTuple):
+    """Rows that are new since the last training."""
+
+    z: np.ndarray
+    """(k, p) standardised residuals of some of them, predicted before they were learned."""
+    unchecked: int
+    """Rows since the last ones that were predicted."""
+
+
 class Updates(FittedAttributes):
     """The part of the estimator that changes its training rows."""
 
-    _recent: np.ndarray
-    """(k, p) standardised residuals of new rows since the last training."""
+    _recent: _Recent
+    """What new rows have shown since the last training."""
 
     @reports_progress
     def partial_fit(self, X: Any, y: Any, *, retrain: str = "auto") -> Self:
@@ -68,15 +79,15 @@ class Updates(FittedAttributes):
         check_updatable(model, "partial_fit")
         X, y = self._new_rows(X, y, model)
         X, y = model.x_scale.transform(X), model.y_scale.transform(y)
-        recent = self._residuals(predictor, X, y) if retrain == "auto" else self._former
+        recent = self._checked(predictor, X, y) if retrain == "auto" else self._former
         updated = with_rows(model, X, y, split=predictor.selector.refits_quickly)
         expected = 1.0
         if predictor.calibration is not None:
             expected = float(np.mean(np.minimum(predictor.calibration.scores, 40.0) ** 2))
-        wrong = len(recent) >= _ENOUGH and density_loss(recent, expected) > _LOSS
+        wrong = len(recent.z) >= _ENOUGH and density_loss(recent.z, expected) > _LOSS
         if retrain == "now" or (retrain == "auto" and wrong):
             reporters().message(1, f"training again on {int(updated.experts.offsets[-1])} rows")
-            updated, recent = _fitted_again(updated, predictor.settings), recent[:0]
+            updated, recent = _fitted_again(updated, predictor.settings), _Recent(recent.z[:0], 0)
             settings = _with_new_selector(predictor.settings)
             self._replace(updated, Predictor.build(updated, settings), recent)
         else:
@@ -109,10 +120,10 @@ class Updates(FittedAttributes):
         return self
 
     @property
-    def _former(self) -> np.ndarray:
-        return self.__dict__.get("_recent", np.empty((0, self.model_.n_outputs)))
+    def _former(self) -> _Recent:
+        return self.__dict__.get("_recent", _Recent(np.empty((0, self.model_.n_outputs)), 0))
 
-    def _replace(self, model: FittedModel, predictor: Predictor, recent: np.ndarray) -> None:
+    def _replace(self, model: FittedModel, predictor: Predictor, recent: _Recent) -> None:
         """Change the estimator, at the very end: an update that fails leaves it as it was."""
         with self._lock:
             self.model_, self._predictor, self._recent = model, predictor, recent
@@ -130,14 +141,21 @@ class Updates(FittedAttributes):
             )
         return X, np.asarray(y, dtype=np.float64).reshape(len(y), -1)
 
-    def _residuals(self, predictor: Predictor, X: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """Standardised residuals of new rows, predicted before they are learned, after the former ones."""
+    def _checked(self, predictor: Predictor, X: np.ndarray, y: np.ndarray) -> _Recent:
+        """Add standardised residuals of new rows, predicted before they are learned, to the former ones.
+
+        Rows that are few beside those of the model are not predicted until there are more of them: the index
+        of the rows is built again for a prediction.
+        """
+        former = self._former
+        if former.unchecked + len(X) < _SHARE * float(predictor.model.experts.offsets[-1]):
+            return former._replace(unchecked=former.unchecked + len(X))
         some = np.linspace(0, len(X) - 1, min(len(X), _CHECKED)).astype(int)
         z = np.empty((len(some), y.shape[1]))
         for rows, _, prediction in predictor.batches(X[some], predictor.formula.select(X[some])):
             std = np.sqrt(predictor.formula.variance(prediction, latent=False))
             z[rows] = (y[some][rows] - prediction.mean) / std
-        return np.concatenate([self._former, z])[-10 * _CHECKED :]
+        return _Recent(np.concatenate([former.z, z])[-10 * _CHECKED :], 0)
 
 
 def _updated(predictor: Predictor, model: FittedModel) -> Predictor:
