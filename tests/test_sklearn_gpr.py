@@ -1,7 +1,6 @@
-"""scikit-learn's own tests of GaussianProcessRegressor, as installed, run against the drop-in.
+"""scikit-learn's own tests of GaussianProcessRegressor, as installed, run against the drop-in: all of them.
 
-They run twice: as it is, and with `exact_rows` 0, so that the distributed regressor is fitted to every data
-set. The second run has exceptions, each with its reason.
+`tests/test_drop_in.py` tests the drop-in with more rows than scikit-learn fits.
 """
 
 from __future__ import annotations
@@ -16,15 +15,6 @@ import pytest
 from gpexperts import GaussianProcessRegressor
 
 pytestmark = pytest.mark.filterwarnings("default")
-
-MATRIX = "needs a matrix of all rows: log_marginal_likelihood of other hyperparameters, alpha_ or L_"
-OPTIMIZER = "an optimizer that is a function is refused in words"
-EXCEPTIONS: dict[str, str] = {}
-"""Tests that fail with `exact_rows` 0, and why."""
-
-
-class AlwaysDistributed(GaussianProcessRegressor):
-    exact_rows = 0
 
 
 def sklearn_tests(estimator: type, name: str) -> ModuleType:
@@ -41,7 +31,7 @@ def sklearn_tests(estimator: type, name: str) -> ModuleType:
     return module
 
 
-def collected(estimator: type, name: str, exceptions: dict[str, str]) -> type:
+def collected(estimator: type, name: str) -> type:
     """Return a class of tests that pytest collects."""
     tests: dict[str, Any] = {}
     for test, function in vars(sklearn_tests(estimator, name)).items():
@@ -50,12 +40,8 @@ def collected(estimator: type, name: str, exceptions: dict[str, str]) -> type:
             for at, mark in enumerate(marks):
                 if mark.name == "xfail":  # as scikit-learn runs them: a pass is no failure
                     marks[at] = pytest.mark.xfail(strict=False, **mark.kwargs).mark
-            if test in exceptions:
-                function = pytest.mark.skip(reason=exceptions[test])(function)
             tests[test] = staticmethod(function)
-    assert set(exceptions) <= set(tests)
     return type(name, (), tests)
 
 
-TestDropIn = collected(GaussianProcessRegressor, "TestDropIn", {})
-TestAlwaysDistributed = collected(AlwaysDistributed, "TestAlwaysDistributed", EXCEPTIONS)
+TestDropIn = collected(GaussianProcessRegressor, "TestDropIn")
