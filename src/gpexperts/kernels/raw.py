@@ -32,6 +32,11 @@ class RawInputs(Covariance):
         self.x_scale = x_scale
         self._raw = covariance_of(kernel, scale_index)
 
+    @property
+    def raw(self) -> Covariance:
+        """The same covariance, of inputs in the user's units."""
+        return self._raw
+
     def with_kernel(self, kernel: Kernel) -> RawInputs:
         return RawInputs(kernel, self.x_scale, self.scale_index)
 
