@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.gaussian_process.kernels import DotProduct, Matern, WhiteKernel
 
 from gpexperts import inputs, pipeline
@@ -34,20 +36,45 @@ MODELS: dict[str, list[dict[str, Any]]] = {
     'calibrate="conformal"': [{"setup": "own", "calibrate": "conformal"}],
     'calibrate="jackknife"': [{"setup": "own", "calibrate": "jackknife"}],
 }
+LEVELS = pd.DataFrame({"x0": X[:, 0], "x1": X[:, 1], "kind": pd.Categorical(np.resize(list("abc"), 120))})
+MODELS |= {
+    "sample_weight, noise_std": [
+        {"setup": "both", "weight": np.resize([0.5, 1.0, 2.0], 120)},
+        {"setup": "both", "noise_std": np.resize([0.1, 0.3], 120)},
+    ],
+    'noise="student"': [{"setup": "both", "noise": "student"}],
+    'trend="linear" as mean': [{"setup": "both", "trend": "linear", "trend_role": "mean"}],
+    "trend of trees": [{"setup": "both", "trend": HistGradientBoostingRegressor(max_iter=5)}],
+    "trend as input": [
+        {
+            "setup": "both",
+            "trend": "linear",
+            "trend_role": role,
+            "kernel": "matern32",
+            "standardize": True,
+        }
+        for role in ("input", "both")
+    ],
+    "target_transform": [
+        {"setup": "both", "y": np.exp(Y), "target_transform": name} for name in ("log", "yeo-johnson")
+    ],
+    "categories, gaps or dates": [{"setup": "both", "X": LEVELS, "kernel": "matern32", "standardize": True}],
+}
 CLUSTER = "rows on a Dask cluster"
 
-CALLS: dict[str, list[Callable[[Any], Any]]] = {
-    "covariance": [lambda m: m.predict(X_NEW, return_cov=True)[1], lambda m: m.predict_sum(X_NEW).std],
+CALLS: dict[str, list[Callable[[Any, Any], Any]]] = {
+    "covariance": [lambda m, q: m.predict(q, return_cov=True)[1], lambda m, q: m.predict_sum(q).std],
     "samples": [
-        lambda m: m.sample_y(X_NEW, 2, random_state=0),
-        lambda m: m.draw_functions(2, random_state=0)(X_NEW),
+        lambda m, q: m.sample_y(q, 2, random_state=0),
+        lambda m, q: m.draw_functions(2, random_state=0)(q),
     ],
-    "gradient": [lambda m: m.predict_gradient(X_NEW)],
-    "gradient's std": [lambda m: m.predict_gradient(X_NEW, return_std=True)[1]],
-    "leave-one-out": [lambda m: m.loo().std],
+    "gradient": [lambda m, q: m.predict_gradient(q)],
+    "gradient's std": [lambda m, q: m.predict_gradient(q, return_std=True)[1]],
+    "leave-one-out": [lambda m, q: m.loo().std],
     "updates": [
-        lambda m: m.partial_fit(X_NEW, m.predict(X_NEW), retrain="never").predict(X_NEW),
-        lambda m: m.forget([1]).predict(X_NEW),
+        lambda m, q: m.partial_fit(q, m.predict(q), retrain="never").predict(q),
+        lambda m, q: m.partial_fit(q, m.predict(q), retrain="now").predict(q),
+        lambda m, q: m.forget([1]).predict(q),
     ],
 }
 
@@ -58,18 +85,18 @@ def table() -> dict[str, dict[str, str]]:
     return {row[0]: dict(zip(columns, row[1:], strict=True)) for row in rows}
 
 
-def check(model: Any, cells: dict[str, str]) -> None:
+def check(model: Any, cells: dict[str, str], queries: Any = X_NEW) -> None:
     assert set(cells) == set(CALLS)
     for what, cell in cells.items():
         for call in CALLS[what]:
             if cell == "yes":
-                assert np.isfinite(call(model)).all()
+                assert np.isfinite(call(model, queries)).all()
             else:
                 assert cell == "refused"
                 with pytest.raises(
                     ValueError, match=r"(?s)(not available|cannot be drawn|needs|no derivative)"
                 ):
-                    call(model)
+                    call(model, queries)
 
 
 def test_the_table_is_complete() -> None:
@@ -79,8 +106,10 @@ def test_the_table_is_complete() -> None:
 @pytest.mark.parametrize("row", MODELS)
 def test_every_cell_is_what_happens(row: str) -> None:
     for given in MODELS[row]:
-        settings = {name: value for name, value in given.items() if name != "y"}
-        check(fixed(X, given.get("y", Y), **settings), table()[row])
+        settings = {name: value for name, value in given.items() if name not in ("X", "y")}
+        rows = given.get("X", X)
+        model = fixed(rows, given.get("y", Y), **settings)
+        check(model, table()[row], X_NEW if rows is X else rows[:9])
 
 
 def test_rows_on_a_cluster(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -121,21 +121,22 @@ def test_jackknife_takes_widths_from_all_rows_and_holds_none_out(tmp_path) -> No
     model = fixed(X, Y, "both", calibrate="jackknife")
     assert (model.labels_ >= 0).all()
     z = np.sort(np.abs(model.loo().standardized_residual))
-    assert model.interval_width(0.8) == pytest.approx(np.quantile(z, 0.8, method="weibull"))
+    assert model.interval_width(0.8, [1.0]) == pytest.approx(np.quantile(z, 0.8, method="weibull"))
     assert "120 training rows" in model.choices_["calibrate"].reason
     lower, upper = model.predict_interval(X[:3], 0.8)
     mean, std = model.predict(X[:3], return_std=True)
-    np.testing.assert_allclose(upper - mean, model.interval_width(0.8) * std)
-    np.testing.assert_allclose(mean - lower, model.interval_width(0.8) * std)
+    np.testing.assert_allclose(upper - mean, model.interval_width(0.8, std) * std)
+    np.testing.assert_allclose(mean - lower, model.interval_width(0.8, std) * std)
     model.save(tmp_path / "model.gpx")
     for other in (gpexperts.load(tmp_path / "model.gpx"), pickle.loads(pickle.dumps(model))):
-        assert other.interval_width(0.8) == model.interval_width(0.8)
+        assert other.interval_width(0.8, [1.0]) == model.interval_width(0.8, [1.0])
 
 
 def test_jackknife_needs_no_new_fit() -> None:
     model = fixed(X, Y, "own")
     model.set_params(calibrate="jackknife")
-    assert model.interval_width(0.8) == fixed(X, Y, "own", calibrate="jackknife").interval_width(0.8)
+    other = fixed(X, Y, "own", calibrate="jackknife")
+    assert model.interval_width(0.8, [1.0]) == other.interval_width(0.8, [1.0])
     model.set_params(calibrate="conformal")
     with pytest.raises(RefitRequiredError, match="calibrate"):
         model.predict_interval(X)

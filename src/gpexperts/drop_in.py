@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.gaussian_process import GaussianProcessRegressor as ExactRegressor
-from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Kernel, WhiteKernel
+from sklearn.gaussian_process.kernels import Kernel, WhiteKernel
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
 from gpexperts.exceptions import NoNoiseWarning
@@ -117,8 +117,8 @@ class GaussianProcessRegressor(ExactRegressor):
     def _noisy_kernel(self) -> Kernel:
         """The kernel plus `alpha` as fixed noise."""
         kernel = self.kernel
-        if kernel is None:  # scikit-learn's default
-            kernel = ConstantKernel(1.0, "fixed") * RBF(1.0, "fixed")
+        if kernel is None:  # the default of the installed scikit-learn, which depends on its version
+            kernel = ExactRegressor(optimizer=None).fit([[0.0]], [0.0]).kernel_
         return kernel + WhiteKernel(self.alpha, "fixed")
 
     @property

@@ -29,7 +29,9 @@ def data(n: int = 150, n_new: int = 9, seed: int = 0) -> tuple[np.ndarray, np.nd
     return X, y, rng.uniform(-0.2, 1.2, size=(n_new, 2))
 
 
-def fixed(X: np.ndarray, y: np.ndarray, setup: str, **changes: Any) -> DistributedGPRegressor:
+def fixed(
+    X: Any, y: np.ndarray, setup: str, weight: Any = None, noise_std: Any = None, **changes: Any
+) -> DistributedGPRegressor:
     """Fit with given hyperparameters and no corrections, so that the model depends on y through w alone."""
     given = {
         "n_experts": 5,
@@ -40,7 +42,7 @@ def fixed(X: np.ndarray, y: np.ndarray, setup: str, **changes: Any) -> Distribut
         "n_jobs": 1,
         "random_state": 0,
     }
-    return DistributedGPRegressor(**(given | SETUPS[setup] | changes)).fit(X, y)
+    return DistributedGPRegressor(**(given | SETUPS[setup] | changes)).fit(X, y, weight, noise_std)
 
 
 def naive_weights(X: np.ndarray, X_new: np.ndarray, setup: str, **changes: Any) -> np.ndarray:
@@ -48,8 +50,10 @@ def naive_weights(X: np.ndarray, X_new: np.ndarray, setup: str, **changes: Any) 
     return fixed(X, np.eye(len(X)), setup, **changes).predict(X_new)
 
 
-def naive_covariance(X: np.ndarray, X_new: np.ndarray, W: np.ndarray) -> np.ndarray:
+def naive_covariance(
+    X: np.ndarray, X_new: np.ndarray, W: np.ndarray, noise: np.ndarray | float = NOISE
+) -> np.ndarray:
     """k(x, x') − w(x)ᵀk(X, x') − k(x, X)w(x') + w(x)ᵀ C w(x'), from dense matrices."""
-    C = SIGNAL(X) + NOISE * np.eye(len(X))
+    C = SIGNAL(X) + noise * np.eye(len(X))
     k = SIGNAL(X, X_new)
     return SIGNAL(X_new) - W @ k - k.T @ W.T + W @ C @ W.T
