@@ -20,7 +20,7 @@ from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 
 from gpexperts import DistributedGPRegressor
 from gpexperts.aggregation import AGGREGATORS
-from gpexperts.calibration import HELD_OUT, METHODS, Calibration, draw_held_out, kept_labels
+from gpexperts.calibration import HELD_OUT, HOLDING, METHODS, Calibration, draw_held_out, kept_labels
 from gpexperts.engines import ThreadEngine
 from gpexperts.exceptions import BoundWarning, FewRowsWarning, RefitRequiredError, TooFewRowsError
 from gpexperts.prepare import held_out
@@ -31,7 +31,7 @@ SETTINGS = {
     "kernel": KERNEL, "optimizer": None, "n_experts": 3, "n_selected": 2, "n_neighbors": 0,
     "n_jobs": 1, "random_state": 0,
 }  # fmt: skip
-CALIBRATED = [method for method in METHODS if method is not None]
+CALIBRATED = HOLDING
 
 
 def rows(n: int = 240, n_outputs: int = 0) -> tuple[np.ndarray, np.ndarray]:
