@@ -7,17 +7,32 @@ ifneq ($(wildcard ../shared/data),)
 export GPEXPERTS_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: demo test test-slow test-versions lint format clean
+.PHONY: demo test test-federated test-slow test-versions lint format clean
 
 demo: $(VENV)/.ready
 	$(BIN)/gpexperts demo
 
 test: lint
 	$(BIN)/python -m pytest -n 2 -m "not slow"
+	$(MAKE) test-federated
+
+# Federations on Flower, in an environment of their own: Flower needs older versions of typer, rich and packaging,
+# at which the other tests would stop short of the newest ones.
+FEDERATED := .venv-federated
+test-federated: $(FEDERATED)/.ready
+	$(FEDERATED)/bin/python -m pytest -n 2 -m "not slow" tests/federated
+
+$(FEDERATED)/.ready: pyproject.toml
+	$(PYTHON) -m venv $(FEDERATED)
+	$(FEDERATED)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[federated,cli,paper]' \
+		'pytest>=8' 'pytest-xdist>=3.5' 'pytest-timeout>=2.3' 'hypothesis>=6.100'
+	touch $@
 
 # The long part: fuzzers, thousands of fits, and then other versions.
 test-slow: $(VENV)/.ready
 	$(BIN)/python -m pytest -m slow
+	$(MAKE) $(FEDERATED)/.ready
+	$(FEDERATED)/bin/python -m pytest -m slow tests/federated
 	$(MAKE) test-versions
 
 # The lowest and the newest versions that pyproject.toml allows, and the wheel in an empty environment.
@@ -41,4 +56,4 @@ $(VENV)/.ready: pyproject.toml
 	touch $@
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist out
+	rm -rf $(VENV) $(FEDERATED) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist out

@@ -115,8 +115,8 @@ def test_a_bad_partition_is_an_error_when_it_is_computed(client, rows, spoilt, m
 @pytest.mark.parametrize(
     ("settings", "per_shard", "more"),
     [
-        ({"n_neighbors": 0}, 1, 6),
-        ({"aggregation": "grbcm"}, 1, 7),
+        ({"n_neighbors": 0}, 1, 8),  # the queries, and two parts of these: inputs and trend
+        ({"aggregation": "grbcm"}, 1, 9),
         ({"n_neighbors": 8, "n_selected": 0}, 4, 12),
         ({"n_neighbors": 8, "n_selected": 2}, 4, 12),
     ],

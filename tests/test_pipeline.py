@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from gpexperts.fit_experts import Streams
 from gpexperts.parameters import PARAMETERS
-from gpexperts.pipeline import Streams, fit_model
+from gpexperts.pipeline import fit_model
 from gpexperts.rows.arrays import ArrayRows
 from gpexperts.settings import Settings
 

@@ -10,6 +10,7 @@ __all__ = [
     "ColumnWarning",
     "ConstantTargetWarning",
     "CorruptModelError",
+    "FederationError",
     "FewRowsWarning",
     "FewerExpertsWarning",
     "GpexpertsWarning",
@@ -114,6 +115,10 @@ class ClusterError(RuntimeError):
     """
 
     killed_workers = False
+
+
+class FederationError(RuntimeError):
+    """Too few clients of a federation do their part; the message says what each of the others answered."""
 
 
 class MissingExtraError(ImportError):

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from gpexperts.row_noise import scaled, student_precision
+from gpexperts.row_noise import ORDINARY, scaled, student_precision
 from gpexperts.rows.base import Rows, RowSource
 from gpexperts.rows.neighbours import RowIndex
 
@@ -24,7 +24,7 @@ DEGREES = 4.0
 """ν, the degrees of freedom of Student-t noise."""
 NEIGHBORS = 12
 SAMPLE = 50_000
-USUAL = 5.0
+USUAL = ORDINARY
 """Differences of up to so many robust standard deviations are those of ordinary rows."""
 GROSS, GROSS_IN_ALL = 10.0, 4.0
 """A gross outlier differs from its neighbours by more usual differences than the first number, and by more

@@ -8,9 +8,13 @@ from __future__ import annotations
 
 import inspect
 import textwrap
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, TypeVar
 
 __all__ = ["PARAMETERS", "RENAMED", "Parameter", "documented"]
+
+
+Cls = TypeVar("Cls", bound=Any)
 
 
 class Parameter(NamedTuple):
@@ -180,22 +184,26 @@ RENAMED: dict[str, str] = {
 """Names of scikit-learn and of earlier versions, and what to do instead."""
 
 
-def documented(cls: type) -> type:
-    """Class decorator: put the parameters into the docstring, in place of ``{parameters}``.
+def documented(parameters: Mapping[str, Parameter]) -> Callable[[Cls], Cls]:
+    """Class decorator: put a table of parameters into the docstring, in place of ``{parameters}``.
 
     Also show the signature of the constructor, which `help` would otherwise read from ``__new__``.
     """
-    lines = []
-    for name, parameter in PARAMETERS.items():
-        lines += [
-            f"    {name} : {parameter.accepts}, default={parameter.default!r}",
-            *_wrapped(parameter.help),
-        ]
-    cls.__doc__ = (cls.__doc__ or "").replace("    {parameters}", "\n".join(lines))
-    init = inspect.signature(cls.__init__)  # type: ignore[misc]
-    shown = [p for name, p in init.parameters.items() if name != "self"]
-    cls.__signature__ = init.replace(parameters=shown)  # type: ignore[attr-defined]
-    return cls
+
+    def decorate(cls: Cls) -> Cls:
+        lines = []
+        for name, parameter in parameters.items():
+            lines += [
+                f"    {name} : {parameter.accepts}, default={parameter.default!r}",
+                *_wrapped(parameter.help),
+            ]
+        cls.__doc__ = (cls.__doc__ or "").replace("    {parameters}", "\n".join(lines))
+        init = inspect.signature(cls.__init__)
+        shown = [p for name, p in init.parameters.items() if name != "self"]
+        cls.__signature__ = init.replace(parameters=shown)
+        return cls
+
+    return decorate
 
 
 def _wrapped(text: str) -> list[str]:

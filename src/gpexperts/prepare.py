@@ -122,7 +122,9 @@ def _setups(model: FittedModel, settings: Settings, selector: Selector, given: i
 
 
 def held_out(model: FittedModel, settings: Settings, selector: Selector) -> list[Held]:
-    """Hold rows out of the experts, for a selector that has not seen them."""
+    """Hold rows out of the experts, for a selector that has not seen them; none where rows cannot be read."""
+    if not model.experts.has_rows:
+        return []
     n_experts = model.experts.n_experts
 
     def selection_of(rest: ExpertStore) -> Callable[[np.ndarray, int], np.ndarray]:

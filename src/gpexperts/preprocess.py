@@ -31,16 +31,18 @@ from gpexperts.validation import is_auto
 __all__ = ["Prepared", "prepare_rows"]
 
 WORTHWHILE = 0.005
-"""Nats per row that a trend or a transformed target must gain, beside one standard error of the gain."""
+"""Nats per row that a trend or a transformed target must gain, beside half its standard error."""
 CLEARLY = 0.05
 """Nats per row that Student-t noise must gain, beside one standard error of the gain."""
+SMALLER = 0.95
+"""…and its mean absolute error relative to that with Gaussian noise, at most."""
 GROSS_ERROR = 6.0
 """Standardised residuals are clipped to this for that comparison: wrong targets cannot be predicted."""
 FEWEST_ROWS_OF_NOISE = 100
 """Of fewer rows, "auto" does not look for outliers."""
 FEWEST_ROWS = 500
 """Of fewer rows, "auto" tries no trend."""
-HOPELESS = 1.5
+HOPELESS = 1.2
 """A trend whose error is so many times that of predictions from neighbours is given up after one fold."""
 QUICK_KERNEL = "matern32"
 """The kernel of comparisons, where the setting names none."""
@@ -106,7 +108,10 @@ def _with_noise(
         for name, source in (("gaussian", rows), ("student", marked))
     }
     gain, error = scores["student"].gain_over(scores["gaussian"])
-    best = "student" if gain > CLEARLY + error else "gaussian"
+    # Outliers spoil the predictions of other rows. Where errors grow without them, they are no outliers.
+    absolute = {name: float(np.mean(np.sqrt(score.squared_error))) for name, score in scores.items()}
+    smaller = absolute["student"] < SMALLER * absolute["gaussian"]
+    best = "student" if smaller and gain > CLEARLY + error else "gaussian"
     choice = Choice(best, _reason(best, scores), _evidence(scores, {}))
     reporters().message(1, f"noise: {choice}")
     chosen = (marked, outliers) if best == "student" else (rows, None)
@@ -232,6 +237,8 @@ def _chosen(
     kernel = _quick_kernel(settings)
     prepared = {name: rows.mapped(trend) for name, trend in candidates.items()}
     for name, mapped in prepared.items():
+        if _cannot_win(name, candidates, scores):
+            continue
         layout = encoder.layout(mapped.n_features)  # with the inputs of the trend
         scores[name] = quick_score(mapped, kernel, seed, _engine(settings), layout)
         reporters().message(2, f"trend, {name}: NLPD {scores[name].nlpd:.4f}")
@@ -240,6 +247,19 @@ def _chosen(
     choice = Choice(None if trend is None else best, _reason(best, scores), _evidence(scores, candidates))
     reporters().message(1, f"trend: {choice}")
     return Prepared(mapped, trend=trend, choices={"trend": choice})
+
+
+def _cannot_win(name: str, candidates: dict[str, CrossFitted], scores: dict[str, Scored]) -> bool:
+    """Whether a trend is mean and input here, and gains over no trend neither as mean nor as input."""
+    trend = candidates[name].trend
+    alone = [
+        scores[other]
+        for other, each in candidates.items()
+        if other in scores and each.trend.name == trend.name and each.trend.role != "both"
+    ]
+    if trend.role != "both" or "none" not in scores or len(alone) < 2:
+        return False
+    return all(score.gain_over(scores["none"], by_error=True)[0] <= 0.0 for score in alone)
 
 
 def _engine(settings: Settings) -> Engine:
@@ -262,7 +282,7 @@ def _best(scores: dict[str, Scored], *, by_error: bool = False) -> str:
     if names[0] != "none" or best == "none":
         return best
     gain, error = gains[best]
-    return best if gain > WORTHWHILE + error else "none"
+    return best if gain > WORTHWHILE + 0.5 * error else "none"
 
 
 def _reason(best: str, scores: dict[str, Scored]) -> str:

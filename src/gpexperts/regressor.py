@@ -32,7 +32,7 @@ from gpexperts.updating import Updates
 __all__ = ["DistributedGPRegressor", "load"]
 
 
-@documented
+@documented(PARAMETERS)
 class DistributedGPRegressor(JointAnswers, Updates, CallbackSupport, RegressorMixin, BaseEstimator):
     """Gaussian process regression with local experts, selected for every query.
 

@@ -98,7 +98,7 @@ def test_no_command_prints_control_characters(run, evil_model: str) -> None:
         assert all(line.isprintable() for line in (ended.out + ended.err).split("\n")), (args, ended)
         if args[0] == "info":
             assert "\\u202etxt" in ended.out
-    assert EVIL in gpexperts.load(evil_model).table_.feature_names
+    assert EVIL in [column.name for column in gpexperts.load(evil_model).table_.columns]
 
 
 def on_terminal(*args: str) -> str:

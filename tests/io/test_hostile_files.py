@@ -154,7 +154,7 @@ def assert_refused(tmp_path: Path, content: bytes, words: str) -> None:
 MODEL = (
     "x_scale", "y_scale", "kernel", "raw_inputs", "X", "y", "numbers", "offsets", "shared", "jitter",
     "centroids", "labels", "one_output", "trace", "seeds", "calibrate", "held_out", "choices",
-    "noise", "targets", "trend", "target",
+    "noise", "targets", "trend", "target", "y_summary", "columns",
 )  # fmt: skip
 LEARNED = ("selector", "tuning", "choices")
 
@@ -162,7 +162,7 @@ LEARNED = ("selector", "tuning", "choices")
 def test_the_stored_names_are_those_that_are_tested(parts: list[Parts]) -> None:
     for header, _ in parts:
         assert header["model"].keys() == set(MODEL)
-        assert header["learned"].keys() == {*LEARNED, "calibration"}
+        assert header["learned"].keys() == {*LEARNED, "calibration", "residuals"}
         assert header["parameters"].keys() == PARAMETERS.keys() - {"engine"}
 
 

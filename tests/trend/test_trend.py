@@ -17,7 +17,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 from sklearn.linear_model import LinearRegression
 from sklearn.tree import DecisionTreeRegressor
 
-from gpexperts import DistributedGPRegressor, inputs, inspection, load, pipeline, preprocess
+from gpexperts import DistributedGPRegressor, fit_experts, inputs, inspection, load, pipeline, preprocess
 from gpexperts.exceptions import CorruptModelError, TrendError, UnsavableModelError
 from gpexperts.experts.dask import DaskExperts
 from gpexperts.io.trends import _check_trees
@@ -294,7 +294,7 @@ def client() -> Iterator[distributed.Client]:
 def test_a_cluster_has_the_trend_of_arrays(
     client: distributed.Client, monkeypatch: pytest.MonkeyPatch, role: str, transform: str | None
 ) -> None:
-    for module in (pipeline, inputs, assign):
+    for module in (pipeline, fit_experts, inputs, assign):
         monkeypatch.setattr(module, "SAMPLE_ROWS", 60)
     monkeypatch.setattr(crossfit, "MAX_ROWS", 100)
     monkeypatch.setattr(shards, "SHARD_ROWS", 40)

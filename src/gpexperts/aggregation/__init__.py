@@ -8,10 +8,12 @@
 | ``"gpoe"`` | independent | conservative |
 | ``"poe"`` | independent | overconfident everywhere |
 
+`MostCertain` applies one of these rules to the experts with the smallest variances.
 To add an aggregator, subclass :class:`Aggregator`; see docs/extending.md.
 """
 
 from gpexperts.aggregation.base import Aggregator
+from gpexperts.aggregation.certain import MostCertain
 from gpexperts.aggregation.grbcm import GRBCM
 from gpexperts.aggregation.independent import BCM, RBCM, GPoE, PoE
 from gpexperts.aggregation.npae import NPAE
@@ -25,4 +27,4 @@ AGGREGATORS: dict[str, type[Aggregator]] = {
     "npae": NPAE,
 }
 
-__all__ = ["AGGREGATORS", "BCM", "GRBCM", "NPAE", "RBCM", "Aggregator", "GPoE", "PoE"]
+__all__ = ["AGGREGATORS", "BCM", "GRBCM", "NPAE", "RBCM", "Aggregator", "GPoE", "MostCertain", "PoE"]

@@ -82,7 +82,7 @@ class ColumnEncoder:
         encoder = cls(tuple(map(column_of, profiles)))
         notes = []
         for column, profile in zip(encoder.columns, profiles, strict=True):
-            if column.kind == "empty":
+            if column.kind == "empty" and profile.n:  # without rows, that is the error
                 notes.append(f"{column.name!r} has no values and is without effect")
             if column.pooled:
                 rows = sum(profile.counts.values()) - sum(profile.counts[level] for level in column.levels)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -54,6 +54,9 @@ class ExpertStore(ABC):
     jitter : dict of int to float
         Experts whose covariance matrix needed jitter to be factorised, relative to its mean diagonal.
     """
+
+    has_rows: ClassVar[bool] = True
+    """Whether single rows can be read and held out; False where they stay with clients of a federation."""
 
     covariance: Covariance
     offsets: np.ndarray

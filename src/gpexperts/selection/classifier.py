@@ -40,12 +40,13 @@ class ClassifierSelector(Selector):
         self.centroids_ = experts.centroids
         self.classes_ = np.unique(labels)
         if len(self.classes_) > 1:
-            self.classifier_ = self._new_classifier(len(X))
+            self.classifier_ = self.new_classifier(len(X))
             _set_random_state(self.classifier_, experts.random_state)
             self._fit_classifier(X, labels)
         return self
 
-    def _new_classifier(self, n_rows: int) -> Any:
+    def new_classifier(self, n_rows: int) -> Any:
+        """Return a classifier for `n_rows` training rows, not fitted."""
         return clone(self.estimator)
 
     def _fit_classifier(self, X: np.ndarray, labels: np.ndarray) -> None:
@@ -108,7 +109,7 @@ class DNNSelector(ClassifierSelector):
         super().fit(experts)
         return self
 
-    def _new_classifier(self, n_rows: int) -> Any:
+    def new_classifier(self, n_rows: int) -> Any:
         from sklearn.neural_network import MLPClassifier  # late: this import is slow
 
         return MLPClassifier(

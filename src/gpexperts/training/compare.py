@@ -28,9 +28,13 @@ BLOCKS = ((16, 100, 20), (16, 150, 12))
 """Blocks, rows in each, and steps of the two stages of training."""
 PREDICTED, NEIGHBORS = 600, 64
 """Rows that are predicted, and rows that predict each."""
+MANY_ROWS, PREDICTED_OF_MANY = 20_000, 2000
+"""With more rows than this, more are predicted: training takes longer, and the choice may too."""
 SCALES = tuple(np.geomspace(0.3, 3.0, 21).tolist())
 CLIPPED = 12.0
 """As in the choice of experts: factors of the variance, and bound of standardised residuals."""
+_PIECE = 50
+"""Systems that are solved together: few enough to stay in the cache."""
 _TINY = np.finfo(float).tiny
 
 
@@ -117,7 +121,8 @@ def quick_score(
         training = maximise_likelihood(covariance, blocks, engine, max_steps=steps, tolerance=1e-4)
         covariance = training.covariance
         metric = covariance.metric(sampler.spread)
-    near = sampler.fresh_neighbourhoods(metric, PREDICTED, NEIGHBORS)
+    n_predicted = PREDICTED if source.n <= MANY_ROWS else PREDICTED_OF_MANY
+    near = sampler.fresh_neighbourhoods(metric, n_predicted, NEIGHBORS)
     assert near.noise is not None
     y = near.y[:, -1]
     mean, var = _predicted(covariance, near)
@@ -137,15 +142,22 @@ def quick_score(
 def _predicted(covariance: Covariance, near: Neighbourhoods) -> tuple[np.ndarray, np.ndarray]:
     """Mean (B, p) and latent variance (B,) of the last row of each system, given the others."""
     B, m, p = near.y.shape
-    mean, var = np.empty((B, p)), np.empty(B)
-    for b in range(B):
-        X = near.X[b]
-        C = covariance.noisy_gram(X[:-1], None if near.noise is None else near.noise[b, :-1])
-        C[np.diag_indices(m - 1)] *= 1.0 + 1e-9
-        k = covariance(X[-1:], X[:-1])[0]
-        q = np.linalg.solve(C, k)
-        prior = float(covariance.prior_variance(X[-1:])[0])
-        mean[b], var[b] = q @ near.y[b, :-1], max(prior - float(q @ k), 1e-12 * prior)
+    mean, var, diagonal = np.empty((B, p)), np.empty(B), np.arange(m - 1)
+    for start in range(0, B, _PIECE):
+        some = slice(start, start + _PIECE)
+        X, y = near.X[some], near.y[some]
+        A = np.zeros((len(X), m, m))
+        covariance.fill_grams(A, X)  # above the diagonal
+        A = covariance.scale * (np.triu(A) + np.triu(A, 1).transpose(0, 2, 1))
+        k, prior = A[:, -1, :-1], A[:, -1, -1]
+        C = A[:, :-1, :-1].copy()
+        C[:, diagonal, diagonal] += covariance.row_noise(
+            None if near.noise is None else near.noise[some, :-1]
+        )
+        C[:, diagonal, diagonal] *= 1.0 + 1e-9
+        q = np.linalg.solve(C, k[:, :, None])[:, :, 0]
+        mean[some] = np.einsum("bm,bmp->bp", q, y[:, :-1])
+        var[some] = np.maximum(prior - np.einsum("bm,bm->b", q, k), 1e-12 * prior)
     return mean, var
 
 

@@ -30,6 +30,9 @@ FOLDS = 5
 MAX_ROWS = 500_000
 """Rows that the trend is fitted to, at most."""
 
+FEWEST_TREES, MORE_TREES = 50, 2
+"""The first fold shows how many trees the others try: twice as many as were best there, and at least 50."""
+
 
 @dataclass(frozen=True)
 class CrossFitted:
@@ -134,15 +137,19 @@ class _Folds(NamedTuple):
         w = np.ones(len(y)) if self.weight is None else self.weight
         variance = float(np.average((y - np.average(y, weights=w)) ** 2, weights=w)) or 1.0
         stages: list[np.ndarray] = []
-        errors, weight = np.zeros(1), 0.0
+        errors, weight, regressor = np.zeros(1), 0.0, self.regressor
         for f in range(FOLDS):
             out, where = self.fold == f, f"fold {f + 1} of {FOLDS}"
-            one = self.fitted(self.regressor, y, ~out, where)
+            one = self.fitted(regressor, y, ~out, where)
             stages.append(self._predictions(one, out, where))
-            errors = errors + ((stages[-1] - y[out]) ** 2 * w[out]).sum(axis=1)
+            of_fold = ((stages[-1] - y[out]) ** 2 * w[out]).sum(axis=1)
+            errors = of_fold if f == 0 else errors[: len(of_fold)] + of_fold
             weight += float(w[out].sum())
             if f == 0 and errors.min() > worst * variance * weight:
                 return None
+            if f == 0 and self.open_trees:
+                most = min(len(errors), max(FEWEST_TREES, MORE_TREES * (int(np.argmin(errors)) + 1)))
+                regressor = clone(regressor).set_params(max_iter=most)
         best, values = int(np.argmin(errors)), np.empty(len(y))
         for f, stage in enumerate(stages):
             values[self.fold == f] = stage[best]

@@ -5,6 +5,7 @@
 """
 
 from gpexperts.paper.datasets.base import DATASETS, DataSet, DataSetMissingError, find, load
+from gpexperts.paper.datasets.clients import owners
 from gpexperts.paper.datasets.splits import VARIANTS, split
 from gpexperts.paper.datasets.synthetic import Split, analytic_function, analytic_problem
 
@@ -18,5 +19,6 @@ __all__ = [
     "analytic_problem",
     "find",
     "load",
+    "owners",
     "split",
 ]

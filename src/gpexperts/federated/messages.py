@@ -1,0 +1,93 @@
+"""What travels: the kinds of messages, and how their content becomes Flower records.
+
+Every message holds a kind, the fit that it belongs to, plain values and arrays. `KINDS` is the whole
+protocol: a client refuses every other kind.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from flwr.app import Array, ArrayRecord, ConfigRecord, RecordDict
+
+__all__ = ["KINDS", "REFUSED", "VERSION", "Parcel", "Refusal", "count_bytes", "pack", "refused", "unpack"]
+
+VERSION = 1
+"""Of the protocol; a client refuses others."""
+REFUSED = "refused"
+_ABOUT, _VALUES, _ARRAYS = "about", "values", "arrays"
+
+
+class Kind(NamedTuple):
+    """One kind of message."""
+
+    sent: str
+    """By the server."""
+    answered: str
+    """By a client."""
+    summed: bool
+    """Whether the server needs only the sum of the replies, so that they are masked."""
+
+
+KINDS: dict[str, Kind] = {
+    "describe": Kind("version, seed", "numbers of rows and columns, names, units, public key", False),
+    "summary": Kind("public keys", "sums of columns and of their squares; tags that find equal rows", True),
+    "start": Kind("units, names of kernels", "θ and score of each kernel, trained on own rows", True),
+    "likelihood": Kind("θ", "log likelihood, its gradient, leave-one-out error, number of rows", True),
+    "unmask": Kind("who has replied", "seeds of masks", False),
+    "parts": Kind("θ, communication set", "rows and centroid of each expert; scores of held-out rows", False),
+    "network": Kind("weights of the selector's network", "trained weights times rows", True),
+    "predict": Kind("queries with their experts", "mean and explained variance of each", False),
+}
+
+
+class Refusal(Exception):
+    """A client does not answer. The text says why, to the user of the server; it holds no value of a row."""
+
+
+class Parcel(NamedTuple):
+    """The content of a message."""
+
+    kind: str
+    fit: str
+    values: dict[str, Any] = {}  # noqa: RUF012
+    """Numbers, texts, bytes and lists of one of them."""
+    arrays: dict[str, np.ndarray] = {}  # noqa: RUF012
+
+
+def pack(parcel: Parcel) -> RecordDict:
+    """Return the content as Flower records, without empty lists: Flower cannot count their bytes."""
+    values = {name: value for name, value in parcel.values.items() if not isinstance(value, list) or value}
+    about = {"kind": parcel.kind, "fit": parcel.fit}
+    arrays = {name: Array(np.ascontiguousarray(value)) for name, value in parcel.arrays.items()}
+    return RecordDict(
+        {_ABOUT: ConfigRecord(about), _VALUES: ConfigRecord(values), _ARRAYS: ArrayRecord(arrays)}
+    )
+
+
+def unpack(content: RecordDict) -> Parcel:
+    """Read the content of a message.
+
+    Raises
+    ------
+    Refusal
+        If it is not one of this protocol.
+    """
+    try:
+        about = content.config_records[_ABOUT]
+        values = dict(content.config_records[_VALUES])
+        arrays = {name: array.numpy() for name, array in content.array_records[_ARRAYS].items()}
+        return Parcel(str(about["kind"]), str(about["fit"]), values, arrays)
+    except (KeyError, ValueError, TypeError) as error:
+        raise Refusal(f"The message is not one of this protocol: {type(error).__name__}.") from error
+
+
+def refused(kind: str, fit: str, reason: str) -> Parcel:
+    """Return the reply of a client that does not answer."""
+    return Parcel(REFUSED, fit, {"reason": reason, "asked": kind})
+
+
+def count_bytes(content: RecordDict) -> int:
+    """Bytes of all records."""
+    return sum(record.count_bytes() for record in content.values())

@@ -1,0 +1,109 @@
+"""No training row or target is in any message; every message is logged."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from flwr.app import RecordDict
+
+from gpexperts.federated import ClientPolicy, FederatedGPRegressor
+from gpexperts.federated.messages import KINDS, Parcel, count_bytes, pack
+from tests.federated.federations import FaultyGrid, fitted, four_clients, function, holdings, queries
+
+
+def serialised(content: RecordDict) -> bytes:
+    """All bytes of a message, as Flower holds them."""
+    pieces = []
+    for record in content.array_records.values():
+        pieces += [name.encode() + array.data for name, array in record.items()]
+    for record in content.config_records.values():
+        for name, value in record.items():
+            pieces += [name.encode(), value if isinstance(value, bytes) else repr(value).encode()]
+            pieces += [v if isinstance(v, bytes) else b"" for v in (value if isinstance(value, list) else [])]
+    return b"|".join(pieces)
+
+
+def numbers_found(text: bytes, values: np.ndarray) -> set[float]:
+    """Which of some numbers are in a text: as doubles, as single floats in a row, or as decimals."""
+    known = {np.float64(v).tobytes(): float(v) for v in values.ravel()}
+    found = {known[text[i : i + 8]] for i in range(len(text) - 7) if text[i : i + 8] in known}
+    single = values.astype(np.float32)
+    pairs = {single[i].tobytes(): float(values[i, 0]) for i in range(len(values)) if values.shape[1] > 1}
+    width = 4 * values.shape[1]
+    found |= {
+        pairs[text[i : i + width]] for i in range(len(text) - width + 1) if text[i : i + width] in pairs
+    }
+    decimals = {repr(float(v)).lstrip("-")[:10].encode(): float(v) for v in values.ravel()}
+    return found | {value for digits, value in decimals.items() if len(digits) == 10 and digits in text}
+
+
+@pytest.mark.parametrize("selection", ["certain", "knn", "dnn"])
+@pytest.mark.parametrize("secure_sum", [True, False])
+def test_no_row_or_target_is_in_any_message(selection: str, secure_sum: bool) -> None:
+    rows, X_c = four_clients(), queries(20, seed=3)
+    grid = FaultyGrid(rows, policy=ClientPolicy(n_jobs=1, needs_secure_sum=secure_sum))
+    model = FederatedGPRegressor(
+        kernel="rbf",
+        expert_size=30,
+        aggregation="grbcm",
+        selection=selection,
+        network_rounds=1,
+        max_steps=2,
+        secure_sum=secure_sum,
+        random_state=0,
+    ).fit(grid, (X_c, function(X_c)))
+    model.predict_interval(queries())
+    model.explain(queries())
+    texts = {}
+    for kind, content in grid.traffic:
+        texts[kind] = texts.get(kind, b"") + serialised(content)
+    assert set(texts) <= set(KINDS)
+    for client in model.clients_:
+        held = holdings(grid, rows, client)
+        scaled = held.units.x.transform(held.X), held.units.y.transform(held.y)
+        for values in (held.X, held.y, *scaled, np.concatenate([held.X, held.y], axis=1)):
+            for kind, text in texts.items():
+                assert not numbers_found(text, values), f"{kind} holds rows of client {client}"
+
+
+def test_the_search_finds_a_row_that_travels() -> None:
+    rows = four_clients()[0]
+    for array in (rows.X[3:5], rows.X[:5].astype(np.float32)):
+        text = serialised(pack(Parcel("predict", "fit", {}, {"X": array})))
+        assert numbers_found(text, rows.X)
+    assert numbers_found(serialised(pack(Parcel("predict", "fit", {"a": float(rows.y[0])}))), rows.y[:, None])
+    assert not numbers_found(serialised(pack(Parcel("predict", "fit", {"a": 1.0}))), rows.X)
+
+
+def test_the_log_counts_every_message() -> None:
+    grid = FaultyGrid(four_clients())
+    model = fitted(grid)
+    model.predict(queries())
+    log = model.log_
+    assert len(log.messages) == len(grid.traffic)
+    assert sum(m.n_bytes for m in log.messages) == sum(count_bytes(content) for _, content in grid.traffic)
+    table = log.by_kind()
+    assert table["likelihood"].rounds == model.n_steps_ <= 15
+    assert table["unmask"].rounds == 2 + model.n_steps_
+    assert table["predict"].messages == 8
+    assert log.n_rounds == sum(t.rounds for t in table.values())
+    assert "likelihood" in str(log)
+    assert log.events == []
+
+
+def test_the_server_sees_no_single_gradient() -> None:
+    """Masked replies are noise: of two equal fits, the replies differ in every number."""
+    replies = []
+    for _ in range(2):
+        grid = FaultyGrid(four_clients())
+        fitted(grid)
+        replies.append(
+            [
+                c["values"]["vector"]
+                for kind, c in grid.traffic
+                if kind == "likelihood" and "vector" in c["values"]
+            ]
+        )
+    assert len(replies[0]) == len(replies[1]) > 0
+    for a, b in zip(*replies, strict=True):
+        assert all(a[i : i + 64] != b[i : i + 64] for i in range(0, len(a), 64))
