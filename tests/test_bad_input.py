@@ -9,9 +9,10 @@ from sklearn.svm import LinearSVC
 
 from gpexperts import DistributedGPRegressor
 from gpexperts.aggregation import AGGREGATORS
-from gpexperts.exceptions import FewRowsWarning, (
+from gpexperts.exceptions import (
     ConstantTargetWarning,
     FewerExpertsWarning,
+    FewRowsWarning,
     NotPositiveDefiniteError,
     RepairWarning,
 )

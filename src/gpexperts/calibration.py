@@ -6,7 +6,9 @@ into groups, each with its own quantile, and the width is a continuous function 
 
 With `calibrate`, some rows are held out before anything is learned: scaling, hyperparameters, parts, experts
 and the number of selected experts come from the rest alone. To that model the held-out rows are as new as
-future rows, so that the quantiles of their scores |y − mean| / std give calibrated intervals.
+future rows, so that the quantiles of their scores |y − mean| / std give calibrated intervals. With
+``calibrate="jackknife"`` no row is held out: the scores are those of training rows, each predicted without
+it.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ __all__ = [
     "ABSENT",
     "FEW_ROWS",
     "HELD_OUT",
+    "HOLDING",
     "METHODS",
     "Calibration",
     "Widths",
@@ -33,7 +36,9 @@ __all__ = [
     "warn_of_few_rows",
 ]
 
-METHODS = (None, "scale", "conformal")
+METHODS = (None, "scale", "conformal", "jackknife")
+HOLDING = ("scale", "conformal")
+"""Methods that hold rows out; the jackknife leaves every row out in turn."""
 HELD_OUT = -2
 """Label of a row that was held out."""
 ABSENT = -3
@@ -113,10 +118,10 @@ class Widths(NamedTuple):
 
 
 class Calibration(NamedTuple):
-    """The scores of held-out rows."""
+    """The scores of rows that the model has not seen."""
 
     scores: np.ndarray
-    """(n, p) |y − mean| / std of every held-out row and output."""
+    """(n, p) |y − mean| / std of every such row and output."""
     std: np.ndarray
     """(n, p), in the units of the experts."""
     weights: np.ndarray | None = None

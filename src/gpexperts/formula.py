@@ -50,6 +50,13 @@ class Formula:
             return np.empty((len(X), 0), dtype=np.int64)
         return checked_index(self.selector.select(X, self.n_selected), len(X), self.n_experts)
 
+    def select_without(self, X: np.ndarray, positions: np.ndarray) -> np.ndarray:
+        """Return the selected experts (n, K) of training rows, each as if it were not among the rows."""
+        if self.n_selected == 0:
+            return np.empty((len(X), 0), dtype=np.int64)
+        index = self.selector.select_without(X, self.n_selected, positions)
+        return checked_index(index, len(X), self.n_experts)
+
     @property
     def n_own(self) -> int:
         """Columns of the moments that belong to the own expert, the first ones: 0 or 1."""

@@ -19,7 +19,7 @@ from gpexperts.rows.dask import DaskRows
 from gpexperts.rows.noise import checked_noise
 from gpexperts.settings import Settings
 
-__all__ = ["TrainingRows", "query_inputs", "training_rows"]
+__all__ = ["TrainingRows", "new_rows", "query_inputs", "training_rows"]
 
 _CHECKS = {"dtype": np.float64, "order": "C", "ensure_all_finite": "allow-nan"}
 _TARGETS = {"multi_output": True, "y_numeric": True}
@@ -86,13 +86,44 @@ def training_rows(
 def query_inputs(estimator: Any, X: Any) -> np.ndarray:
     """Validate and encode queries, for an estimator that was fitted; returns (n, encoder.width)."""
     encoder = estimator.model_.encoder
+    return np.asarray(encoder.transform(_checked_queries(estimator, X, encoder, 0)))
+
+
+def _checked_queries(estimator: Any, X: Any, encoder: ColumnEncoder, least: int) -> Any:
+    """Return a table, or an array, with the columns of the training rows and at least so many rows."""
     if is_frame(X):
         validate_data(estimator, X, reset=False, skip_check_array=True)
-    else:
-        dtype = np.float64 if all(c.kind in ("number", "empty") for c in encoder.columns) else None
-        checks = {**_CHECKS, "dtype": dtype}
-        X = validate_data(estimator, X, reset=False, ensure_min_samples=0, **checks)
-    return np.asarray(encoder.transform(X))
+        return X
+    dtype = np.float64 if all(c.kind in ("number", "empty") for c in encoder.columns) else None
+    checks = {**_CHECKS, "dtype": dtype}
+    return validate_data(estimator, X, reset=False, ensure_min_samples=least, **checks)
+
+
+def new_rows(estimator: Any, X: Any, y: Any, sample_weight: Any, noise_std: Any) -> TrainingRows:
+    """Validate and encode rows that are added to a fitted model."""
+    model, encoder = estimator.model_, estimator.model_.encoder
+    if is_collection(X) or is_collection(y):
+        raise ValueError("partial_fit takes arrays, not dask collections: load them with compute().")
+    Z, notes = encoder.encoded(_checked_queries(estimator, X, encoder, 1))
+    if notes:
+        raise ValueError(
+            f"The new rows have values that training has not seen: column {'; '.join(notes)}. Fit all rows "
+            "again, so that gaps (NaN) and levels are encoded."
+        )
+    _, y = check_X_y(np.zeros((len(Z), 1)), y, estimator=estimator, **_TARGETS)
+    if (y.ndim == 1) != model.one_output or (y.ndim == 2 and y.shape[1] != model.n_outputs):
+        raise ValueError(
+            f"y has shape {y.shape}, but the model was fitted to "
+            f"{'one output, (n,)' if model.one_output else f'{model.n_outputs} outputs'}."
+        )
+    n = len(y)
+    y = np.asarray(y, dtype=np.float64).reshape(n, -1)
+    if model.target is not None and not np.isfinite(model.target.log_slope(y)).all():
+        raise ValueError(f"y has values that target_transform={model.target.name!r} cannot transform.")
+    noise, kept = checked_noise(sample_weight, noise_std, n, y.shape[1])
+    if kept is not None:
+        Z, y = Z[kept], y[kept]
+    return TrainingRows(ArrayRows(Z, y, noise), model.one_output, encoder, kept, n)
 
 
 def _collection(

@@ -161,12 +161,7 @@ def training_targets(model: Any) -> np.ndarray:
     fitted = model.model_
     y = _given_targets(fitted)
     if y is None:
-        X, y = _training_rows(model)
-        y = np.asarray(fitted.y_scale.restore(y))
-        if fitted.trend is not None and fitted.trend.is_mean:
-            y = y + fitted.trend.predict(fitted.user_inputs(X))
-        if fitted.target is not None:
-            y = fitted.target.inverse(y)
+        y = fitted.user_targets(*_training_rows(model))
     return y[:, 0] if fitted.one_output else y
 
 

@@ -12,6 +12,7 @@ from gpexperts.columns import ColumnEncoder
 from gpexperts.experts.store import ExpertStore, Observations
 from gpexperts.formula import experts_inputs
 from gpexperts.kernels.base import Covariance
+from gpexperts.rows.base import Rows, Units
 from gpexperts.scaling import Standardizer
 from gpexperts.target import TargetTransform
 from gpexperts.training.likelihood import TraceRow
@@ -43,7 +44,7 @@ class FittedModel:
     """(M, d) mean input of each expert, in the units of the experts."""
     labels: np.ndarray | None
     """(n,) expert of each training row; −1 for rows that GRBCM shares, −2 for rows held out by `calibrate`,
-    −3 for rows of weight 0; None where the rows are on a cluster."""
+    −3 for rows of weight 0 and forgotten rows; None where the rows are on a cluster."""
     one_output: bool
     """Whether y had one dimension."""
     trace: tuple[TraceRow, ...]
@@ -66,6 +67,10 @@ class FittedModel:
     targets: np.ndarray | None = None
     """(n, p) targets of the rows that experts have seen, in their order, in the user's units; None where the
     experts hold them, or where the rows are on a cluster."""
+    weight_unit: float = 1.0
+    """The weight of a row that counts as 1."""
+    part_size: int = 0
+    """Rows of the largest part of the fit, for updates: larger parts than twice that are split. 0 before."""
 
     @property
     def covariance(self) -> Covariance:
@@ -79,6 +84,34 @@ class FittedModel:
     def user_inputs(self, X: np.ndarray) -> np.ndarray:
         """Return inputs (…, d') of experts in the user's units, encoded, without those of the trend."""
         return self.x_scale.restore(X)[..., : self.n_inputs]
+
+    def observations(self, X: np.ndarray, y: np.ndarray, noise: np.ndarray) -> Observations:
+        """Return new rows as experts see them.
+
+        The trend has not seen them, so that its values are those of queries.
+
+        Parameters
+        ----------
+        X : ndarray of shape (k, d)
+            Encoded inputs.
+        y : ndarray of shape (k, p)
+            In the user's units.
+        noise : ndarray of shape (k, 2) or (k, 0)
+            Weights and given noise, see `row_noise`; those of the user.
+        """
+        if self.target is not None:
+            X, y, noise = self.target(Rows(np.arange(len(X)), X, y, noise))
+        if self.trend is not None:
+            values = self.trend.predict(X)
+            X, y = self.trend.inputs(X, values), self.trend.residuals(y, values)
+        return Observations(*Units(self.x_scale, self.y_scale, self.weight_unit).apply(X, y, noise))
+
+    def user_targets(self, X: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Return targets (k, p) of experts in the user's units; the trend at X (k, d') is that of queries."""
+        y = self.y_scale.restore(y)
+        if self.trend is not None and self.trend.is_mean:
+            y = y + self.trend.predict(self.user_inputs(X))
+        return np.asarray(y if self.target is None else self.target.inverse(y))
 
     @property
     def n_inputs(self) -> int:

@@ -128,11 +128,13 @@ PARAMETERS: dict[str, Parameter] = {
     "verbose": Parameter(0, "int", "1 prints stages and decisions, 2 every step.", None),
     "calibrate": Parameter(
         None,
-        '{None, "scale", "conformal"}',
-        "Whether a tenth of the rows (100 to 2,000, at most a quarter) is held out before anything is "
-        'learned, to calibrate intervals. "scale" multiplies the variance of an observation by one number '
-        'per output. "conformal" takes the widths of `predict_interval` from the quantiles of '
-        "|y − mean|/std: at least `level` of new rows lie inside, whatever the model.",
+        '{None, "scale", "conformal", "jackknife"}',
+        'How intervals are calibrated. "scale" and "conformal" hold a tenth of the rows (100 to 2,000, at '
+        'most a quarter) out before anything is learned. "scale" multiplies the variance of an observation '
+        'by one number per output. "conformal" takes the widths of `predict_interval` from the quantiles of '
+        "|y − mean|/std: at least `level` of new rows lie inside, whatever the model. "
+        '"jackknife" holds no rows out: it takes the widths from training rows, up to 10,000, each predicted '
+        "without it.",
         str,
     ),
     "noise": Parameter(

@@ -12,7 +12,7 @@ from copy import deepcopy
 
 import numpy as np
 
-from gpexperts.calibration import ABSENT, HELD_OUT, draw_held_out, kept_labels
+from gpexperts.calibration import ABSENT, HELD_OUT, HOLDING, draw_held_out, kept_labels
 from gpexperts.columns import ColumnEncoder
 from gpexperts.experts.build import Assigned
 from gpexperts.experts.store import Observations
@@ -58,7 +58,9 @@ def fit_model(
     """
     encoder = ColumnEncoder.numbers(rows.n_features) if encoder is None else encoder
     n, streams = rows.n, Streams.of(settings["random_state"])
-    held_out = draw_held_out(n, streams.calibration) if settings["calibrate"] else np.empty(0, np.int64)
+    held_out = np.empty(0, np.int64)
+    if settings["calibrate"] in HOLDING:
+        held_out = draw_held_out(n, streams.calibration)
     labels = _given_labels(settings, rows.n, kept, n_given)
     rows, kept_out, plan = _hold_out(rows, settings, labels, held_out)
     check_fit_memory(settings, rows.n, plan.largest)
@@ -94,6 +96,7 @@ def fit_model(
         y_summary=(of_y.mean, of_y.std),
         target=prepared.target,
         trend=trend,
+        weight_unit=fitted.units.weight,
         targets=given.y if trend is not None and trend.is_mean and isinstance(given, ArrayRows) else None,
     )
 
@@ -146,6 +149,11 @@ def _hold_out(
         raise ValueError(
             f"partition holds labels, but X is a dask collection of {rows.n} rows; name a method: "
             "'balanced', 'kmeans' or 'random'."
+        )
+    elif isinstance(rows, DaskRows) and settings["calibrate"] == "jackknife":
+        raise ValueError(
+            f"calibrate='jackknife' is not available for a dask collection of {rows.n} rows, which stay "
+            "on the cluster; use calibrate='conformal' or 'scale'."
         )
     elif isinstance(rows, DaskRows):
         rows = rows.kept()

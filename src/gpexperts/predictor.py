@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,13 +18,15 @@ from gpexperts.choices import Choice
 from gpexperts.engines import Engine
 from gpexperts.experts.local import LocalExperts
 from gpexperts.experts.moments import ExpertMoments, Prediction, Request
-from gpexperts.experts.store import ExpertStore, Observations
+from gpexperts.experts.store import Observations
 from gpexperts.explaining import explained
 from gpexperts.explanation import Explanation
 from gpexperts.formula import Formula
+from gpexperts.leave_one_out import check_leave_one_out, left_out
 from gpexperts.metrics import checked_level, gaussian_width
 from gpexperts.model import FittedModel
 from gpexperts.prepare import (
+    batch_size,
     check_served,
     evaluation_engine,
     expert_means,
@@ -41,6 +43,9 @@ from gpexperts.tuning import Setups, Tuned, Tuning, scores_of
 from gpexperts.validation import is_auto
 
 __all__ = ["Learned", "Predictor"]
+
+JACKKNIFE_ROWS = 10_000
+"""Training rows, at most, that ``calibrate="jackknife"`` leaves out one by one."""
 
 
 class Learned(NamedTuple):
@@ -102,7 +107,7 @@ class Predictor:
         self._lock = threading.Lock()
         self._has_no_residuals = False
         scale = np.ones(model.n_outputs)
-        if model.calibrate == "scale" and calibration is not None:
+        if settings["calibrate"] == "scale" and calibration is not None:
             scale = calibration.variance_scale
         self.formula = Formula(
             model.x_scale,
@@ -143,8 +148,8 @@ class Predictor:
         else:
             tuning = found
         predictor = cls(model, settings, selector, tuning, choices, residuals, None)
-        if model.held_out is not None:
-            predictor = predictor._calibrated(model.held_out)
+        if settings["calibrate"] is not None:
+            predictor = predictor.calibrated()
         # A selector that fails or a wrong K is an error now, and not at the first prediction.
         predictor.formula.select(model.centroids[:1])
         return predictor
@@ -170,31 +175,47 @@ class Predictor:
         """Where experts are evaluated: those of this process, here."""
         return evaluation_engine(self.model, self.settings)
 
-    def _calibrated(self, held: Observations) -> Predictor:
+    def calibrated(self) -> Predictor:
+        """Return the predictor with the scores of the rows that `calibrate` asks for."""
         reporters().start("calibrating")
-        X, y, noise = held
-        scores, std = np.empty_like(y), np.empty_like(y)
-        variance = np.broadcast_to(observation_variance(noise, self.formula.noise_variance), len(y))
-        for rows, _, prediction in self.batches(X, self.formula.select(X)):
-            std[rows] = np.sqrt(prediction.observation_var(variance[rows]))
-            scores[rows] = np.abs(y[rows] - prediction.mean) / std[rows]
-        calibration = Calibration.of(scores, std, weights(noise))
-        scale = self.model.shaped(calibration.variance_scale)
-        choice = Choice(
-            self.model.calibrate,
-            f"{len(y)} held-out rows; their mean squared score is {np.round(scale, 3)}",
-            {"rows_held_out": len(y), "variance_scale": np.asarray(scale).tolist()},
-        )
+        if self.model.held_out is None:
+            calibration = self._jackknife()
+            n = len(calibration.scores)
+            evidence: dict[str, Any] = {"rows_left_out": n}
+            reason = f"{n} training rows, each predicted without it"
+        else:
+            calibration = self._held_out(self.model.held_out)
+            n, scale = len(calibration.scores), self.model.shaped(calibration.variance_scale)
+            evidence = {"rows_held_out": n, "variance_scale": np.asarray(scale).tolist()}
+            reason = f"{n} held-out rows; their mean squared score is {np.round(scale, 3)}"
+        choice = Choice(self.settings["calibrate"], reason, evidence)
         reporters().message(1, f"calibration: {choice.reason}")
         choices = {**self.choices, "calibrate": choice}
         return Predictor(
             self.model, self.settings, self.selector, self.tuning, choices, self.residuals, calibration
         )
 
+    def _held_out(self, held: Observations) -> Calibration:
+        X, y, noise = held
+        scores, std = np.empty_like(y), np.empty_like(y)
+        variance = np.broadcast_to(observation_variance(noise, self.formula.noise_variance), len(y))
+        for rows, _, prediction in self.batches(X, self.formula.select(X)):
+            std[rows] = np.sqrt(prediction.observation_var(variance[rows]))
+            scores[rows] = np.abs(y[rows] - prediction.mean) / std[rows]
+        return Calibration.of(scores, std, weights(noise))
+
+    def _jackknife(self) -> Calibration:
+        experts = check_leave_one_out(self.model, "calibrate='jackknife'")
+        rng = np.random.RandomState(self.model.seeds.tuning)
+        rows = np.sort(rng.permutation(len(experts.X))[:JACKKNIFE_ROWS])
+        batches = list(left_out(self.model, self.formula, rows, self.settings.work_budget, self._engine))
+        scores, var = (np.concatenate(part) for part in zip(*((b.z, b.var) for b in batches), strict=True))
+        return Calibration.of(np.abs(scores), np.sqrt(var), weights(experts.noise[rows]))
+
     # --------------------------------------------------------------------------------- predictions
 
     def batches(
-        self, X: np.ndarray, index: np.ndarray
+        self, X: np.ndarray, index: np.ndarray, request: Request | None = None
     ) -> Iterator[tuple[np.ndarray, ExpertMoments, Prediction]]:
         """Yield (rows, moments, prediction) for batches of queries within the memory budget.
 
@@ -204,15 +225,18 @@ class Predictor:
             Queries, in the units of the experts.
         index : ndarray of shape (n, K)
             Their selected experts.
+        request : Request, optional
+            The moments that are needed; by default those of the aggregator.
         """
         experts, formula = self.model.experts, self.formula
+        request = formula.request if request is None else request
         reporters().start("evaluating experts", len(X))
         # Queries that share experts share the blocks k(X_i, X_j), if they are in the same batch.
         order = np.lexsort(index.T[::-1]) if index.shape[1] else np.arange(len(X))
-        size = _batch_size(experts, formula.request, index.shape[1], self.settings.work_budget)
+        size = batch_size(experts, request, index.shape[1], self.settings.work_budget)
         for start in range(0, len(X), size):
             rows = order[start : start + size]
-            moments = experts.gather(X[rows], index[rows], formula.request, self._engine)
+            moments = experts.gather(X[rows], index[rows], request, self._engine)
             prediction = formula.aggregator.combine(moments)
             self.count_repairs(prediction.repaired)
             yield rows, moments, prediction
@@ -297,13 +321,16 @@ class Predictor:
         """Half the width of intervals, in units of std and as a function of it.
 
         The std is that of `predict`, or that of the transformed target if the target is transformed.
-        They are quantiles of the standardised residuals of held-out rows. Without such rows they are those of
-        Student's t; with ``calibrate="scale"`` or given hyperparameters, that of a Gaussian.
+        They are quantiles of the standardised residuals of held-out rows, or with ``calibrate="jackknife"``
+        of rows left out one by one. Without such rows they are those of Student's t; with
+        ``calibrate="scale"`` or given hyperparameters, that of a Gaussian.
         """
         level, model = checked_level(level), self.model
-        if model.calibrate == "scale":
+        if self.settings["calibrate"] == "scale":
             return Widths.constant(gaussian_width(level), model.n_outputs)
-        if self.calibration is not None:
+        if self.settings["calibrate"] == "jackknife" and self.calibration is not None:
+            widths = self.calibration.widths(level)
+        elif self.calibration is not None:
             # Where nothing was chosen by held-out rows, no correction has made std depend on the noise.
             widths = Widths.constant(1.0, model.n_outputs)
             if self.residuals is not None:
@@ -348,19 +375,3 @@ class Predictor:
         explanation = explained(self.model, self.formula, X, self.batches, self._engine)
         self.report_jitter()
         return explanation
-
-
-def _batch_size(experts: ExpertStore, request: Request, K: int, budget: int) -> int:
-    """How many queries fit the budget, by what one of them keeps in memory."""
-    shared = 0 if experts.shared is None else len(experts.shared.X)
-    largest = np.sort(experts.sizes)[::-1][: max(1, K)] + shared
-    words = 4 * experts.n_features + (4 + experts.n_outputs) * K
-    words += request.n_neighbors * (experts.n_features + experts.n_outputs + 8)
-    if K == 0:
-        return max(16, budget // (8 * words))
-    if request.covariance:
-        # q of each selected expert, the gathered copies of a pair, R, its solve, and the list of pairs.
-        words += int(largest.sum()) + 4 * int(largest[0]) + 8 * K * K
-    else:
-        words += 3 * int(largest[0])
-    return max(16, budget // (8 * words))

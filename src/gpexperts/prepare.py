@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from sklearn.base import clone
 
+from gpexperts.calibration import HOLDING
 from gpexperts.engines import Engine, ThreadEngine
 from gpexperts.engines.dask import DaskEngine
 from gpexperts.exceptions import RefitRequiredError
@@ -22,12 +23,21 @@ from gpexperts.settings import Settings
 from gpexperts.tuning import EXPERTS, NEIGHBORS, Setups, Tuned, Tuning, leaves_corrections, tune
 from gpexperts.validation import is_auto
 
-__all__ = ["check_served", "evaluation_engine", "expert_means", "experts_view", "held_out", "tuned"]
+__all__ = [
+    "batch_size",
+    "check_served",
+    "evaluation_engine",
+    "expert_means",
+    "experts_view",
+    "held_out",
+    "tuned",
+]
 
 
 def check_served(model: FittedModel, settings: Settings) -> None:
     """Raise an error where the fitted experts cannot serve the settings."""
-    if settings["calibrate"] != model.calibrate:
+    methods = {settings["calibrate"], model.calibrate}
+    if len(methods) > 1 and methods & set(HOLDING):
         raise RefitRequiredError(
             f"calibrate={settings['calibrate']!r}, but the model was fitted with {model.calibrate!r}: it "
             "decides which rows the experts see. Call fit again with this setting."
@@ -129,3 +139,21 @@ def held_out(model: FittedModel, settings: Settings, selector: Selector) -> list
         budget=settings.work_budget,
         random_state=np.random.RandomState(model.seeds.tuning),
     )
+
+
+def batch_size(experts: ExpertStore, request: Request, K: int, budget: int) -> int:
+    """How many queries fit the budget, by what one of them keeps in memory."""
+    shared = 0 if experts.shared is None else len(experts.shared.X)
+    largest = np.sort(experts.sizes)[::-1][: max(1, K)] + shared
+    words = 4 * experts.n_features + (4 + experts.n_outputs) * K
+    words += request.n_neighbors * (experts.n_features + experts.n_outputs + 8)
+    if request.row_weights:
+        words += 4 * (int(largest[:K].sum()) + request.n_neighbors)
+    if K == 0:
+        return max(16, budget // (8 * words))
+    if request.covariance:
+        # q of each selected expert, the gathered copies of a pair, R, its solve, and the list of pairs.
+        words += int(largest.sum()) + 4 * int(largest[0]) + 8 * K * K
+    else:
+        words += 3 * int(largest[0])
+    return max(16, budget // (8 * words))

@@ -11,15 +11,15 @@ from typing import Any, Literal, Self, overload
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.gaussian_process.kernels import Kernel
-from sklearn.utils.validation import check_is_fitted
 
+from gpexperts.answers import JointAnswers
 from gpexperts.callbacks import CallbackSupport
 from gpexperts.engines.dask import portable
 from gpexperts.engines.dask_types import is_collection
 from gpexperts.experts.local import LocalExperts
 from gpexperts.explanation import Explanation
-from gpexperts.fitted import FittedAttributes
-from gpexperts.inputs import query_inputs, training_rows
+from gpexperts.inputs import training_rows
+from gpexperts.joint.covariance import predicted_covariance
 from gpexperts.lazy import lazy_interval, predict_lazily
 from gpexperts.metrics import gaussian_log_density
 from gpexperts.parameters import PARAMETERS, RENAMED, documented
@@ -27,12 +27,13 @@ from gpexperts.pipeline import fit_model
 from gpexperts.predictor import Predictor
 from gpexperts.progress import reports_progress
 from gpexperts.settings import Settings
+from gpexperts.updating import Updates
 
 __all__ = ["DistributedGPRegressor", "load"]
 
 
 @documented(PARAMETERS)
-class DistributedGPRegressor(FittedAttributes, CallbackSupport, RegressorMixin, BaseEstimator):
+class DistributedGPRegressor(JointAnswers, Updates, CallbackSupport, RegressorMixin, BaseEstimator):
     """Gaussian process regression with local experts, selected for every query.
 
     The training rows are divided among local GP experts that share one set of hyperparameters. Every query
@@ -53,7 +54,7 @@ class DistributedGPRegressor(FittedAttributes, CallbackSupport, RegressorMixin, 
     n_experts_ : int
     labels_ : ndarray of int, shape (n,)
         Expert of each training row; −1 for shared rows (GRBCM), −2 for rows held out by `calibrate`, −3
-        for rows of weight 0. Not available for large dask collections.
+        for rows of weight 0 and forgotten rows. Not available for large dask collections.
     centroids_ : ndarray of shape (n_experts_, d)
         In the encoded inputs: d is `n_features_in_` unless there are categories, gaps or dates.
     log_marginal_likelihood_value_ : float
@@ -192,6 +193,7 @@ class DistributedGPRegressor(FittedAttributes, CallbackSupport, RegressorMixin, 
         """
         with self._all_or_nothing():
             settings = Settings.of(self.get_params(deep=False))
+            self.__dict__.pop("_recent", None)
             self.__dict__.pop("table_", None)  # what a model file says of the former training table
             given = training_rows(self, X, y, settings, sample_weight, noise_std)
             model = fit_model(
@@ -220,15 +222,6 @@ class DistributedGPRegressor(FittedAttributes, CallbackSupport, RegressorMixin, 
 
     # ------------------------------------------------------------------------------------- predict
 
-    def _queries(self, X: Any) -> np.ndarray:
-        check_is_fitted(self)
-        if is_collection(X):
-            raise ValueError(
-                "X is a dask collection, but the experts are in this process. Load it with X.compute(), or "
-                "predict each of its partitions."
-            )
-        return query_inputs(self, X)
-
     @overload
     def predict(
         self,
@@ -244,6 +237,8 @@ class DistributedGPRegressor(FittedAttributes, CallbackSupport, RegressorMixin, 
     ) -> tuple[np.ndarray, np.ndarray]: ...
     @overload
     def predict(self, X: Any, *, return_interval: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]: ...
+    @overload
+    def predict(self, X: Any, return_std: bool = False, latent: bool = False, *, return_cov: bool) -> Any: ...
     @reports_progress
     def predict(
         self,
@@ -251,11 +246,12 @@ class DistributedGPRegressor(FittedAttributes, CallbackSupport, RegressorMixin, 
         return_std: bool = False,
         latent: bool = False,
         *,
+        return_cov: bool = False,
         return_interval: float | None = None,
-    ) -> np.ndarray | tuple[np.ndarray, ...]:
+    ) -> Any:
         """Predict at new inputs.
 
-        At most one of `return_std` and `return_interval` may be set.
+        At most one of `return_std`, `return_cov` and `return_interval` may be set.
 
         Parameters
         ----------
@@ -271,23 +267,44 @@ class DistributedGPRegressor(FittedAttributes, CallbackSupport, RegressorMixin, 
         return_interval : float, optional
             A probability, such as 0.95: return the ends of the intervals of `predict_interval` too. This also
             works as ``pipeline.predict(X, return_interval=0.95)``.
+        return_cov : bool
+            Whether to return the covariance of the prediction errors instead: for NPAE and the own expert.
 
         Returns
         -------
         mean : ndarray of shape (n,) or (n, n_outputs)
         std : ndarray of the same shape, if `return_std`
+        cov : ndarray of shape (n, n) or (n, n, n_outputs), if `return_cov`
         lower, upper : ndarrays of the same shape, if `return_interval`
+
+        Raises
+        ------
+        MemoryBudgetError
+            If the covariances do not fit the memory budget; `predict_sum` needs no matrix.
         """
-        if return_interval is None:
-            return self._predicted(self.predictor_, X, return_std=return_std, latent=latent)
-        if return_std or latent:
-            given = "return_std=True" if return_std else "latent=True"
-            raise ValueError(
-                f"return_interval={return_interval} and {given} were given; at most one of return_std and "
-                "return_interval may be set, and intervals are those of a new observation. Call predict "
-                "twice for both."
+        if return_cov and return_std:
+            raise RuntimeError(
+                "return_std and return_cov cannot both be True. The standard deviations are the square "
+                "roots of the diagonal of the covariance."
             )
-        return self._interval(X, return_interval)
+        if return_interval is not None and (return_std or return_cov or latent):
+            given = next(
+                name
+                for name, value in (("return_std", return_std), ("return_cov", return_cov), ("latent", True))
+                if value
+            )
+            raise ValueError(
+                f"return_interval={return_interval} and {given}=True were given; at most one of return_std, "
+                "return_cov and return_interval may be set, and intervals are those of a new observation. "
+                "Call predict twice for both."
+            )
+        if return_interval is not None:
+            return self._interval(X, return_interval)
+        predictor = self.predictor_
+        if not return_cov:
+            return self._predicted(predictor, X, return_std=return_std, latent=latent)
+        mean, covariance = predicted_covariance(predictor, self._queries(X), latent)
+        return predictor.model.shaped(mean), predictor.model.shaped(covariance)
 
     def _interval(self, X: Any, level: Any) -> tuple[Any, Any, Any]:
         """Mean and the ends of the intervals."""
@@ -345,7 +362,8 @@ class DistributedGPRegressor(FittedAttributes, CallbackSupport, RegressorMixin, 
         with n − 1 degrees of freedom, or of a Gaussian if the hyperparameters are given. With ``"scale"`` it
         is that of a Gaussian. With ``"conformal"`` it is also multiplied by a quantile for rows that nothing
         else has used: the probability then holds for any model, on average over new rows that are drawn like
-        the training rows.
+        the training rows. With ``"jackknife"`` the width is such a quantile for training rows, each predicted
+        without it.
 
         Parameters
         ----------

@@ -32,6 +32,7 @@ __all__ = [
     "total_weight",
     "variance",
     "weights",
+    "widened",
     "with_precision",
 ]
 
@@ -98,6 +99,15 @@ def with_precision(noise: np.ndarray, precision: np.ndarray, share: np.ndarray) 
     """Return the table (k, 4) with λ and o (k,), in place of any former ones."""
     given = noise[:, :2] if noise.shape[-1] else noise_table(np.ones(len(noise)), np.zeros(len(noise)))
     return np.column_stack([given, precision, share])
+
+
+def widened(noise: np.ndarray, columns: int) -> np.ndarray:
+    """Return the table with at least so many columns: weights of 1, no given noise, precisions of 1."""
+    if noise.shape[-1] >= columns:
+        return noise
+    k = len(noise)
+    given = noise if noise.shape[-1] else noise_table(np.ones(k), np.zeros(k))
+    return given if columns == 2 else with_precision(given, np.ones(k), np.ones(k))
 
 
 ORDINARY = 6.0

@@ -83,6 +83,7 @@ class Settings:
         check_seed(values["random_state"])
         _check_neighbors(values)
         values["categorical_features"] = _categorical(values["categorical_features"])
+        _check_jackknife(values)
         partition = values["partition"]
         return cls(
             values=values,
@@ -228,6 +229,15 @@ def _check_trend(values: Mapping[str, Any]) -> None:
         raise ValueError(
             f"trend_role={role!r} adds an input, but the kernel object has the length scales of X. Name a "
             "kernel, or use trend_role='mean'."
+        )
+
+
+def _check_jackknife(values: Mapping[str, Any]) -> None:
+    aggregator = member(values["aggregation"], AGGREGATORS, Aggregator, "aggregation")
+    if values["calibrate"] == "jackknife" and aggregator.needs_communication:
+        raise ValueError(
+            f"calibrate='jackknife' is not available for aggregation={values['aggregation']!r}, whose "
+            "experts share rows. Use calibrate='conformal', or another rule."
         )
 
 

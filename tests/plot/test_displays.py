@@ -42,6 +42,7 @@ DRAWN = {
     "CalibrationDisplay": lambda m, ax: plot.CalibrationDisplay.from_estimator(m, X, Y, ax=ax),
     "ExpertMapDisplay": lambda m, ax: plot.ExpertMapDisplay.from_estimator(m, X, ax=ax),
     "ExpertGraphDisplay": lambda m, ax: plot.ExpertGraphDisplay.from_estimator(m, ax=ax),
+    "ResidualsDisplay": lambda m, ax: plot.ResidualsDisplay.from_estimator(m, ax=ax),
     "TraceDisplay": lambda m, ax: plot.TraceDisplay.from_estimator(m, ax=ax),
 }
 
@@ -141,3 +142,15 @@ def test_several_inputs_or_outputs_are_refused() -> None:
     two = DistributedGPRegressor(n_experts=1, optimizer=None).fit(np.c_[X, X], Y)
     with pytest.raises(ValueError, match="models of one input; this one has 2"):
         plot.PredictionDisplay1D.from_estimator(two)
+
+
+def test_residuals_over_an_input(own_model: DistributedGPRegressor, ax) -> None:
+    display = plot.ResidualsDisplay.from_estimator(own_model, X, feature=0, ax=ax)
+    loo = own_model.loo()
+    np.testing.assert_array_equal(display.x, X[loo.row, 0])
+    np.testing.assert_array_equal(display.residual, loo.standardized_residual)
+    assert sum(len(line.get_xdata()) for line in ax.lines[:2]) == len(X)
+    with pytest.raises(ValueError, match="training rows X"):
+        plot.ResidualsDisplay.from_estimator(own_model, feature=0, ax=ax)
+    again = plot.ResidualsDisplay.from_predictions(Y, loo.mean, loo.std, ax=ax)
+    np.testing.assert_allclose(again.residual, loo.standardized_residual, atol=1e-9)

@@ -267,7 +267,7 @@ def test_the_engine_does_not_matter(case: Case) -> None:
 def test_the_size_of_a_chunk_does_not_matter(case: Case, size: int) -> None:
     model = case.fit()
     whole = predictions(model, case.X_new)
-    with patch("gpexperts.predictor._batch_size", lambda *_: size):
+    with patch("gpexperts.predictor.batch_size", lambda *_: size):
         assert_same(predictions(model, case.X_new), whole)
     assert_same(predictions(case.fit(memory_budget="1MB"), case.X_new), whole)
 

@@ -28,6 +28,10 @@ class Aggregator(BaseEstimator, ABC):
     """Whether the mean of a single selected expert is returned unchanged. For K = 1, means are then computed
     without variances."""
 
+    best_linear: ClassVar[bool] = False
+    """Whether `combine` returns the best linear predictor from the experts' means, so that its weights give
+    the covariance of its errors. Covariances, samples and gradients need it."""
+
     @property
     def needs_local_noise(self) -> bool:
         """Whether `combine` reads ``moments.local_noise`` or the own expert's disagreement."""

@@ -55,6 +55,7 @@ class NPAE(Aggregator):
 
     needs_covariance = True
     keeps_single_mean = True
+    best_linear = True
 
     def __init__(
         self,

@@ -27,6 +27,7 @@ from gpexperts.experts.gather import Evaluated, evaluate, evaluate_own, moments_
 from gpexperts.experts.local import LocalExperts
 from gpexperts.experts.moments import ExpertMoments, ExpertPrediction, Request
 from gpexperts.experts.own import Neighbourhood
+from gpexperts.experts.row_weights import with_row_weights
 from gpexperts.experts.store import ExpertStore, Observations, Sample
 from gpexperts.kernels.base import Covariance
 
@@ -346,6 +347,7 @@ def _moments(
     moments = moments_of(
         covariance, X, index, n_outputs, evaluated, communication, own, request, ThreadEngine(1)
     )
+    moments = with_row_weights(moments, evaluated, own, offsets, request)
     return Gathered(moments, {i: jitter for _, of_shard in replies for i, jitter in of_shard.items()})
 
 

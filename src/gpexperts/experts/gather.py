@@ -76,7 +76,7 @@ def evaluate(
             group.expert,
             X[group.query],
             variance=request.variance,
-            weights=in_pairs,
+            weights=in_pairs or request.row_weights,
             local_noise=request.local_noise,
         )
         inputs = experts.rows(group.expert).X
@@ -121,7 +121,7 @@ def evaluate_own(
         neighbourhood,
         X,
         engine,
-        weights=request.covariance and index.shape[1] > 0,
+        weights=request.row_weights or (request.covariance and index.shape[1] > 0),
         local_noise=request.local_noise,
     )
     return EvaluatedOwn(neighbourhood, prediction, offsets)

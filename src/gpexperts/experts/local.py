@@ -26,6 +26,7 @@ from gpexperts.engines.threads import blas_threads
 from gpexperts.experts.gather import evaluate, evaluate_own, moments_of
 from gpexperts.experts.moments import ExpertMoments, ExpertPrediction, Request
 from gpexperts.experts.own import Neighbourhood
+from gpexperts.experts.row_weights import with_row_weights
 from gpexperts.experts.store import ExpertStore, Observations, Sample
 from gpexperts.kernels.base import Covariance
 from gpexperts.linalg.cholesky import InverseFactor, factorise
@@ -35,7 +36,7 @@ from gpexperts.rows.neighbours import RowIndex
 
 __all__ = ["LocalExperts"]
 
-_PSEUDO_ROWS = 16.0
+PSEUDO_ROWS = 16.0
 """Weight of an expert's average variance ratio, and of 1 in that average, in rows at the query."""
 
 
@@ -200,6 +201,24 @@ class LocalExperts(ExpertStore):
         z2 = (left_out.residual**2).sum(axis=0) / (variance + np.finfo(float).tiny)
         return student_precision(rows.noise, z2, degrees, self.n_outputs)
 
+    def changed(
+        self, rows: Observations, offsets: np.ndarray, numbers: np.ndarray, *, unchanged: np.ndarray
+    ) -> LocalExperts:
+        """Return experts with other rows; those of the experts `unchanged` are the same, in the same order.
+
+        These keep their factors.
+        """
+        X, y, noise = rows
+        experts = LocalExperts(
+            X, y, offsets, self.covariance, numbers=numbers, noise=noise, factor_budget=self.factor_budget
+        )
+        same = set(unchanged.tolist())
+        with self._lock:
+            experts._kept = OrderedDict((i, kept) for i, kept in self._kept.items() if i in same)
+            experts.jitter = {i: jitter for i, jitter in self.jitter.items() if i in same}
+        experts._kept_bytes = sum(kept.nbytes for kept in experts._kept.values())
+        return experts
+
     def nearest(self, X: np.ndarray, m: int, engine: Engine) -> tuple[np.ndarray, np.ndarray]:
         """Return positions and squared distances (n, m) of the rows nearest to each query X (n, d)."""
         with self._lock:
@@ -225,9 +244,10 @@ class LocalExperts(ExpertStore):
         communication = None
         if request.communication:
             (communication,) = engine.map(lambda i: self.predict(i, X), [self.n_experts])
-        return moments_of(
+        moments = moments_of(
             self.covariance, X, index, self.n_outputs, [evaluated], communication, own, request, engine
         )
+        return with_row_weights(moments, [evaluated], own, self.offsets, request)
 
     def trained(self, i: int) -> Trained:
         """Return the inverse factor of C_i and C_i⁻¹ y_i, from the kept ones if possible."""
@@ -298,10 +318,10 @@ class LocalExperts(ExpertStore):
         """
         z2, rows = squared_residuals, self.rows(i)
         w = weights(rows.noise)
-        average = (_PSEUDO_ROWS + z2 @ w) / (_PSEUDO_ROWS + w.sum())
+        average = (PSEUDO_ROWS + z2 @ w) / (PSEUDO_ROWS + w.sum())
         prior = self.covariance.prior_variance
         near = k * k
         near /= np.outer(prior(X), prior(rows.X))  # ρ²
         near *= near
         near *= w
-        return (_PSEUDO_ROWS * average + near @ z2.T) / (_PSEUDO_ROWS + near.sum(axis=1, keepdims=True))
+        return (PSEUDO_ROWS * average + near @ z2.T) / (PSEUDO_ROWS + near.sum(axis=1, keepdims=True))

@@ -11,6 +11,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.sparse import csr_array, vstack
 
 __all__ = ["VARIANCE_FLOOR", "ExpertMoments", "ExpertPrediction", "Prediction", "Request"]
 
@@ -35,6 +36,8 @@ class Request:
     prune: float = 0.0
     """Experts that explain less than this share of what the best expert of the query explains are dropped
     before R is computed."""
+    row_weights: bool = False
+    """The weight of every training row in the mean of every selected expert."""
 
 
 class ExpertPrediction(NamedTuple):
@@ -78,6 +81,9 @@ class ExpertMoments:
     """(n, p) Q of the own expert, see :class:`OwnPrediction`. None without one, or unless requested."""
     own_freedom: np.ndarray | None = None
     """(n,) the mean of Q if the kernel is right."""
+    row_weights: csr_array | None = None
+    """(n · K, rows of all experts) the weight of every row in the mean of the expert in column k of query q,
+    in row q · K + k, see :mod:`gpexperts.experts.row_weights`. None unless requested."""
 
     @property
     def selected(self) -> np.ndarray:
@@ -90,7 +96,8 @@ class ExpertMoments:
         joined: dict[str, Any] = {}
         for field in fields(cls):
             values = [getattr(batch, field.name) for batch in batches]
-            joined[field.name] = None if values[0] is None else np.concatenate(values)
+            join = _stacked if isinstance(values[0], csr_array) else np.concatenate
+            joined[field.name] = None if values[0] is None else join(values)
         return cls(**joined)
 
     def first(self, k: int) -> ExpertMoments:
@@ -177,3 +184,7 @@ class Prediction:
         """
         applied = np.asarray(factor) ** (1.0 - self.var / prior_var)[:, None]
         return replace(self, inflation=applied if self.inflation is None else self.inflation * applied)
+
+
+def _stacked(matrices: Sequence[csr_array]) -> csr_array:
+    return csr_array(vstack(matrices, format="csr"))

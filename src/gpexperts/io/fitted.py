@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
-from gpexperts.calibration import ABSENT, HELD_OUT
+from gpexperts.calibration import ABSENT, HELD_OUT, HOLDING, METHODS
 from gpexperts.choices import Choice
 from gpexperts.experts.dask import DaskExperts
 from gpexperts.experts.local import LocalExperts
@@ -65,6 +65,8 @@ def model_tree(out: Encoder, model: FittedModel) -> dict[str, Any]:
         "held_out": _observations_tree(model.held_out),
         "y_summary": list(model.y_summary),
         "targets": model.targets,
+        "weight_unit": model.weight_unit,
+        "part_size": model.part_size,
     }
     return {
         **out.named(values, "model"),
@@ -132,9 +134,14 @@ def restored_model(read: Decoder, tree: dict[str, Any], settings: Settings) -> F
         counts = int((labels > ABSENT).sum()), int((labels > HELD_OUT).sum())
         require(counts == (total, seen), "there are not as many labels as rows")
     require(one_output is False or (one_output is True and p == 1), "one_output is wrong")
-    require((calibrate is None) == (held_out is None), "held-out rows and calibrate do not agree")
+    require(calibrate in METHODS, "the calibration is unknown")
+    require((calibrate in HOLDING) == (held_out is not None), "held-out rows and calibrate do not agree")
     mean, std = (read.array(part, (p,)) for part in tree["y_summary"])
     require(bool((std >= 0).all()), "the deviation of the targets is negative")
+    part_size, weight_unit = tree["part_size"], read.decode(tree["weight_unit"])
+    require(is_int(part_size, 0, 2**62), "the size of parts is not a number")
+    positive = isinstance(weight_unit, float) and 0.0 < weight_unit < np.inf
+    require(positive, "the unit of weights is not a positive number")
     seeds = Seeds(*tree["seeds"])
     require(all(is_int(seed, 0, 2**32 - 1) for seed in seeds), "a seed is not a number")
     return FittedModel(
@@ -154,6 +161,8 @@ def restored_model(read: Decoder, tree: dict[str, Any], settings: Settings) -> F
         trend=trend,
         target=restored_target(read, tree["target"], p),
         targets=None if tree["targets"] is None else read.array(tree["targets"], (seen, p)),
+        weight_unit=weight_unit,
+        part_size=part_size,
     )
 
 

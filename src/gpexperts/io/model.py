@@ -172,9 +172,10 @@ def _learned(read: Decoder, tree: dict[str, Any], model: FittedModel, settings: 
     if isinstance(aggregator := tuning.applied(settings.aggregator), NPAE):
         aggregator.check_parameters()
     residuals = _scores(read, tree["residuals"], None, model.n_outputs)
-    rows = None if model.held_out is None else len(model.held_out[1])
+    rows = None if model.held_out is None else len(model.held_out.y)
     calibration = _scores(read, tree["calibration"], rows, model.n_outputs)
-    require((calibration is None) == (rows is None), "held-out rows and their scores do not agree")
+    calibrated = settings["calibrate"] is not None
+    require((calibration is not None) == calibrated, "there are no scores, or those of no rows")
     selector = restored_selector(read, tree["selector"], model, settings)
     return Learned(selector, tuning, restored_choices(read, tree["choices"]), residuals, calibration)
 

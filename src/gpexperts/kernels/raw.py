@@ -32,6 +32,11 @@ class RawInputs(Covariance):
         self.x_scale = x_scale
         self._raw = covariance_of(kernel, scale_index)
 
+    @property
+    def raw(self) -> Covariance:
+        """The same covariance, of inputs in the user's units."""
+        return self._raw
+
     def with_kernel(self, kernel: Kernel) -> RawInputs:
         return RawInputs(kernel, self.x_scale, self.scale_index)
 
@@ -110,6 +115,8 @@ def kernel_in_user_units(covariance: Covariance, x_scale: Standardizer, y_scale:
     units, scaled = of_scales(x_scale.scale, covariance.scale_index), {}
     for name, value in kernel.get_params().items():
         factor = units if name.endswith("length_scale") else variance
+        if np.ndim(value) == 0 and np.ptp(factor) == 0.0:
+            factor = np.ravel(factor)[0]  # one length scale stays one
         if name.endswith(("length_scale", "constant_value", "noise_level")):
             bounds = kernel.get_params()[f"{name}_bounds"]
             scaled[name] = value * factor

@@ -56,6 +56,16 @@ class StationaryCovariance(Covariance):
             scale if scale_index is None or np.size(scale) == 1 else np.asarray(scale)[scale_index]
         )
 
+    @property
+    def shape(self) -> Kernel:
+        """The correlation function, a scikit-learn kernel."""
+        return self._shape
+
+    def slope(self, sq: np.ndarray) -> np.ndarray:
+        """s² W = −s² f'(ρ)/ρ at squared scaled distances ρ²; ∂k/∂z = −s² W (z − z'), z = x / length scale."""
+        _, W = self._profile.with_slope(np.array(sq, dtype=float), self._alpha)
+        return self.signal_variance * W
+
     def vanishes(self, X: np.ndarray, Z: np.ndarray) -> bool:
         """Whether the balls around X (n, d) and Z (m, d) are so far apart that f < 1e-20 for all pairs."""
         if not np.isfinite(self._profile.reach):

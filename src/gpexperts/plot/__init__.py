@@ -11,6 +11,7 @@ Each class has the constructors ``from_estimator`` (a fitted model and data) and
 | `CalibrationDisplay` | empirical coverage over the nominal level |
 | `ExpertMapDisplay` | position and size of the experts, and how often each is selected |
 | `ExpertGraphDisplay` | partial correlations of the experts' predictions (ggm) |
+| `ResidualsDisplay` | leave-one-out residuals over predictions or an input |
 | `TraceDisplay` | log marginal likelihood over the training steps |
 
 Matplotlib is required: the extra [plot].
@@ -21,6 +22,7 @@ from gpexperts.plot.expert_graph import ExpertGraphDisplay
 from gpexperts.plot.expert_map import ExpertMapDisplay
 from gpexperts.plot.predicted_observed import PredictedObservedDisplay
 from gpexperts.plot.prediction import PredictionDisplay1D
+from gpexperts.plot.residuals import ResidualsDisplay
 from gpexperts.plot.trace import TraceDisplay
 
 __all__ = [
@@ -29,5 +31,6 @@ __all__ = [
     "ExpertMapDisplay",
     "PredictedObservedDisplay",
     "PredictionDisplay1D",
+    "ResidualsDisplay",
     "TraceDisplay",
 ]

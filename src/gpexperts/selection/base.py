@@ -52,6 +52,10 @@ class Selector(BaseEstimator, ABC):
     """Whether single training rows decide the selection. Such a selector is fitted again without the rows
     that are held out to choose K."""
 
+    refits_quickly: ClassVar[bool] = False
+    """Whether fitting it again after rows were added or removed is quick and learns nothing else. Parts are
+    split for such selectors only; others stay as they were fitted."""
+
     def fit(self, experts: ExpertsView) -> Selector:
         """Learn what `select` needs; by default nothing."""
         return self
@@ -72,6 +76,18 @@ class Selector(BaseEstimator, ABC):
         index : ndarray of int, shape (n, K)
             Different experts in each row; −1 pads rows with fewer experts.
         """
+
+    def select_without(self, X: np.ndarray, n_selected: int, positions: np.ndarray) -> np.ndarray:
+        """Return the selected experts of training rows, each as if it were not among the rows.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n, d)
+        n_selected : int
+        positions : ndarray of int, shape (n,)
+            Of these rows among the rows that the selector was fitted to.
+        """
+        return self.select(X, n_selected)
 
     def repeats(self, X: np.ndarray) -> bool:
         """Whether the fitted selector holds the training inputs X (n, d) and nothing that X cannot restore.

@@ -33,6 +33,8 @@ class KNNSelector(Selector):
         The power of ``metric="minkowski"``: from 1 to 15, or infinite (the largest difference).
     """
 
+    refits_quickly = True
+
     def __init__(self, metric: str = "euclidean", p: float = 3.0) -> None:
         self.metric = metric
         self.p = p

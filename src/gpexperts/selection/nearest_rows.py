@@ -35,6 +35,7 @@ class NearestRowsSelector(Selector):
     """
 
     uses_rows = True
+    refits_quickly = True
 
     def __init__(self, n_candidates: int = 32) -> None:
         self.n_candidates = n_candidates
@@ -54,6 +55,9 @@ class NearestRowsSelector(Selector):
         return self.rows_ is X
 
     def select(self, X: np.ndarray, n_selected: int) -> np.ndarray:
+        return self.select_without(X, n_selected, np.full(len(X), -1))
+
+    def select_without(self, X: np.ndarray, n_selected: int, positions: np.ndarray) -> np.ndarray:
         M = len(self.starts_) - 1
         if n_selected == M == 1:
             return np.zeros((len(X), 1), dtype=np.int64)
@@ -61,27 +65,30 @@ class NearestRowsSelector(Selector):
         for start in range(0, len(X), BATCH):
             batch = slice(start, start + BATCH)
             candidates = self.by_centroid_.select(X[batch], min(M, max(self.n_candidates, n_selected)))
-            distance = self._nearest(self.by_centroid_.scaled(X[batch]), candidates, n_selected)
+            Z = self.by_centroid_.scaled(X[batch])
+            distance = self._nearest(Z, candidates, n_selected, positions[batch])
             order = np.argsort(distance_keys(distance), axis=1, kind="stable")[:, :n_selected]
             index[batch] = np.take_along_axis(candidates, order, axis=1)
         return index
 
-    def _nearest(self, Z: np.ndarray, candidates: np.ndarray, n_selected: int) -> np.ndarray:
+    def _nearest(
+        self, Z: np.ndarray, candidates: np.ndarray, n_selected: int, left_out: np.ndarray
+    ) -> np.ndarray:
         """Squared distance of each query (n, d) to the nearest row of each candidate, (n, C).
 
         It is infinite for candidates that cannot be among the nearest `n_selected`, by the boxes around their
-        rows; these rows are not read.
+        rows; these rows are not read. The rows `left_out` (n,), one for each query, do not count.
         """
         if n_selected == candidates.shape[1]:
-            return self._distances(Z, candidates)
+            return self._distances(Z, candidates, left_out)
         bound = self._lower_bound(Z, candidates)
         likely = np.zeros(candidates.shape, dtype=bool)
         first = np.argpartition(bound, n_selected, axis=1)[:, : n_selected + 1]
         np.put_along_axis(likely, first, True, axis=1)
-        distance = self._distances(Z, np.where(likely, candidates, -1))
+        distance = self._distances(Z, np.where(likely, candidates, -1), left_out)
         kth = np.partition(distance, n_selected - 1, axis=1)[:, n_selected - 1 : n_selected]
         possible = ~likely & (bound <= kth * _MARGIN)
-        return np.minimum(distance, self._distances(Z, np.where(possible, candidates, -1)))
+        return np.minimum(distance, self._distances(Z, np.where(possible, candidates, -1), left_out))
 
     def _lower_bound(self, Z: np.ndarray, candidates: np.ndarray) -> np.ndarray:
         """Squared distance of each query to the box around the rows of each candidate, (n, C)."""
@@ -111,10 +118,10 @@ class NearestRowsSelector(Selector):
             self.boxes_ = _Boxes(low, high)
         return self.boxes_
 
-    def _distances(self, Z: np.ndarray, candidates: np.ndarray) -> np.ndarray:
+    def _distances(self, Z: np.ndarray, candidates: np.ndarray, left_out: np.ndarray) -> np.ndarray:
         """Squared distance of each query (n, d) to the nearest row of each candidate, (n, C).
 
-        It is infinite where `candidates` is −1.
+        It is infinite where `candidates` is −1, and where the row that is left out is the only one.
         """
         distance = np.full(candidates.shape, np.inf)
         for i, query, column in queries_by_expert(candidates):
@@ -128,10 +135,15 @@ class NearestRowsSelector(Selector):
             half_square = 0.5 * np.einsum("md,md->m", centred, centred)
             for start in range(0, len(query), CHUNK):
                 chunk = slice(start, start + CHUNK)
-                z = Z[query[chunk]]
-                nearest = np.argmin(half_square - (z - centroid) @ centred.T, axis=1)
+                z, own = Z[query[chunk]], left_out[query[chunk]] - self.starts_[i]
+                value = half_square - (z - centroid) @ centred.T
+                (owned,) = np.nonzero((own >= 0) & (own < len(rows)))
+                value[owned, own[owned]] = np.inf
+                nearest = np.argmin(value, axis=1)
                 difference = z - rows[nearest]
-                distance[query[chunk], column[chunk]] = np.einsum("nd,nd->n", difference, difference)
+                square = np.einsum("nd,nd->n", difference, difference)
+                square[np.isinf(value[np.arange(len(z)), nearest])] = np.inf
+                distance[query[chunk], column[chunk]] = square
         return distance
 
 

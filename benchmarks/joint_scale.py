@@ -1,0 +1,98 @@
+"""Time of samples, leave-one-out and updates on flights3m.
+
+    python benchmarks/joint_scale.py                                        # all missing runs
+    python benchmarks/joint_scale.py --what samples --rows 2900000
+
+samples: 64 functions at 100,000 points (bar: 180 s with 2,900,000 rows). loo: every training row (bar: 15
+minutes). updates: rows per second into the model, 1,000 at a time, and the next prediction (bar: 10,000 a
+second into 1,000,000 rows). stream: the first days in turn, each predicted and then learned; the mean log
+density against a new fit every day (bar: at most 0.01 worse over 20 days).
+"""
+
+from __future__ import annotations
+
+import json
+import time
+
+import numpy as np
+
+import common
+import scale
+
+WHAT = ("samples", "loo", "updates", "stream")
+ROWS = (10_000, 100_000, 1_000_000, 2_900_000)
+DAYS = 20
+
+
+def fitted(X: np.ndarray, y: np.ndarray):
+    from gpexperts import DistributedGPRegressor
+
+    return DistributedGPRegressor(random_state=0).fit(X, y)
+
+
+def samples(rows: int) -> dict[str, float]:
+    X, y, X_test, _ = scale.load("flights3m", rows)
+    model = fitted(X, y)
+    values, seconds, cpu = common.timed(lambda: model.draw_functions(64, random_state=0)(X_test))
+    return {"points": len(values), "seconds": seconds, "cpu": cpu, "peak_gb": common.peak_gigabytes()}
+
+
+def loo(rows: int) -> dict[str, float]:
+    X, y, _, _ = scale.load("flights3m", rows)
+    model = fitted(X, y)
+    result, seconds, cpu = common.timed(model.loo)
+    return {
+        "seconds": seconds,
+        "cpu": cpu,
+        "mean_log_density": float(result.log_density.mean()),
+        "peak_gb": common.peak_gigabytes(),
+    }
+
+
+def updates(rows: int) -> dict[str, float]:
+    X, y, X_test, y_test = scale.load("flights3m", rows)
+    model = fitted(X, y)
+    began = time.perf_counter()
+    for start in range(0, 20_000, 1000):
+        some = slice(start, start + 1000)
+        model.partial_fit(X_test[some], y_test[some], retrain="never")
+    seconds = time.perf_counter() - began
+    _, predicting, _ = common.timed(lambda: model.predict(X_test[-1000:], return_std=True))
+    _, forgetting, _ = common.timed(lambda: model.forget(np.arange(0, 1000)))
+    return {
+        "rows_per_second": 20_000 / seconds,
+        "next_1000_predictions_seconds": predicting,
+        "forget_1000_seconds": forgetting,
+    }
+
+
+def stream(rows: int) -> dict[str, float]:
+    """`rows` limits the rows of a day."""
+    from gpexperts.paper.datasets import load
+
+    arrays = load("flights3m")
+    X, y = arrays["X"].astype(float), arrays["y"].astype(float)
+    days = [np.flatnonzero(X[:, 0] == value)[:rows] for value in range(DAYS + 1)]  # column 0 is the day
+    updated = fitted(X[days[0]], y[days[0]])
+    scores: dict[str, list[float]] = {"updated": [], "refitted": []}
+    seen = days[0]
+    for today in days[1:]:
+        refitted = fitted(X[seen], y[seen])
+        for name, model in (("updated", updated), ("refitted", refitted)):
+            mean, std = model.predict(X[today], return_std=True)
+            density = -0.5 * np.log(2 * np.pi * std**2) - 0.5 * ((y[today] - mean) / std) ** 2
+            scores[name].append(float(density.mean()))
+        updated.partial_fit(X[today], y[today])
+        seen = np.concatenate([seen, today])
+    means = {name: float(np.mean(values)) for name, values in scores.items()}
+    return {**means, "difference": means["updated"] - means["refitted"], "days": len(days) - 1}
+
+
+def one(what: str, rows: int) -> None:
+    """Print a line of JSON."""
+    result = {"samples": samples, "loo": loo, "updates": updates, "stream": stream}[what](rows)
+    print(json.dumps(result))
+
+
+if __name__ == "__main__":
+    common.run_grid("joint_scale", __doc__, one, {"what": WHAT, "rows": ROWS})

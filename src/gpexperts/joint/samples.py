@@ -1,0 +1,187 @@
+"""Functions drawn from the posterior, by Matheron's rule.
+
+With f_0 a draw from the prior and ε the noise of the training rows, the function
+
+    f(x) = f_0(x) + w(x)ᵀ (y − f_0(X) − ε)
+
+has the mean of `predict`, and its errors have the covariance of :mod:`gpexperts.joint.covariance`. Only rows
+that have a weight are evaluated. f_0 and ε are fixed when the functions are drawn: a function has one value
+at every point, whatever the other points of a call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, overload
+
+import numpy as np
+from scipy.sparse import csc_array
+from sklearn.utils import check_random_state
+
+from gpexperts.engines import ThreadEngine
+from gpexperts.joint.weights import (
+    LinearPredictions,
+    check_linear,
+    linear_predictions,
+    most_entries,
+    row_noise,
+)
+from gpexperts.kernels.spectral import draw_prior, has_fourier_features
+from gpexperts.predictor import Predictor
+
+__all__ = ["DrawnFunctions", "Draws", "draw"]
+
+FREQUENCIES = 1024
+_NOISE_ROWS = 256
+"""Rows whose noise is drawn together, so that the noise of a row does not depend on the other rows."""
+_GROUP, _PIECE = 32_768, 2048
+"""Rows whose residuals are kept at the same time, and rows of a piece of work."""
+
+
+def draw(predictor: Predictor, n_functions: int, random_state: Any) -> Draws:
+    """Draw functions from the posterior of a predictor.
+
+    Raises
+    ------
+    ValueError
+        If the aggregation or the kernel does not allow it.
+    """
+    check_linear(predictor, "Drawing functions")
+    covariance = predictor.model.covariance
+    if not has_fourier_features(covariance):
+        raise ValueError(
+            f"Functions cannot be drawn for the kernel {covariance.kernel}: it has no Fourier features here. "
+            "Use (constant ×) RBF, Matern with nu 0.5, 1.5 or 2.5, or RationalQuadratic, plus WhiteKernel; "
+            "or draw from predict(X, return_cov=True) with numpy's multivariate_normal."
+        )
+    seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+    return Draws(predictor, n_functions, seed)
+
+
+class Draws:
+    """Functions drawn from the posterior; they do not change when the estimator is fitted again.
+
+    Parameters
+    ----------
+    predictor : Predictor
+    n_functions : int
+        S.
+    seed : int
+    """
+
+    def __init__(self, predictor: Predictor, n_functions: int, seed: int) -> None:
+        self.predictor, self.n_functions, self.seed = predictor, n_functions, seed
+        model = predictor.model
+        self.prior = draw_prior(
+            model.covariance,
+            n_functions * model.n_outputs,
+            FREQUENCIES,
+            model.centroids.mean(axis=0),
+            np.random.default_rng([seed, 0]),
+        )
+
+    def values(self, X: np.ndarray, *, noise: np.random.Generator | None = None) -> np.ndarray:
+        """Values (n, p, S) at queries X (n, d), both in the user's units.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n, d)
+        noise : Generator, optional
+            Draws observations instead: noise is added, and the corrections of the variance apply.
+        """
+        model, formula = self.predictor.model, self.predictor.formula
+        X, offset = formula.inputs(X)
+        n, p, S = len(X), model.n_outputs, self.n_functions
+        values = np.empty((n, p, S))
+        per_query = 32 * most_entries(self.predictor) + 16 * p * S
+        step = max(16, self.predictor.settings.work_budget // per_query)
+        for start in range(0, n, step):
+            some = slice(start, start + step)
+            linear = linear_predictions(self.predictor, X[some])
+            f = self._latent(linear).reshape(len(linear.X), p, S)
+            if noise is not None:
+                mean = linear.mean[:, :, None]
+                f += np.sqrt(formula.noise_variance) * noise.standard_normal(f.shape)
+                f = mean + np.sqrt(linear.correction)[:, :, None] * (f - mean)
+            values[some] = f
+        values *= model.y_scale.scale[:, None]
+        values += (model.y_scale.shift + np.broadcast_to(offset, (n, p)))[:, :, None]
+        if model.target is not None:
+            for s in range(S):
+                values[:, :, s] = model.target.inverse(values[:, :, s])
+        return values
+
+    def _latent(self, linear: LinearPredictions) -> np.ndarray:
+        """Values (n, p · S) of the noise-free functions, in the units of the experts."""
+        engine = ThreadEngine(self.predictor.settings["n_jobs"])
+        S, columns = self.n_functions, csc_array(linear.weights)
+        inputs, targets, noise = linear.rows()
+        std = np.sqrt(row_noise(linear.covariance, noise))
+
+        def residuals(some: slice) -> np.ndarray:
+            y = np.repeat(targets[some], S, axis=1)
+            return y - self.prior(inputs[some]) - self._noise(linear.positions[some]) * std[some, None]
+
+        f = np.concatenate(engine.map(lambda some: self.prior(linear.X[some]), _pieces(0, len(linear.X))))
+        for start in range(0, len(inputs), _GROUP):
+            stop = min(start + _GROUP, len(inputs))
+            f += columns[:, start:stop] @ np.concatenate(engine.map(residuals, _pieces(start, stop)))
+        return f
+
+    def _noise(self, positions: np.ndarray) -> np.ndarray:
+        """Standard normal noise of training rows at ascending positions, (u, p · S)."""
+        width = self.prior.coefficients.shape[1]
+        noise = np.empty((len(positions), width))
+        block = positions // _NOISE_ROWS
+        first = np.flatnonzero(np.diff(block, prepend=-1))
+        for start, stop in zip(first, [*first[1:], len(positions)], strict=True):
+            b = int(block[start])
+            drawn = np.random.default_rng([self.seed, 1, b]).standard_normal((_NOISE_ROWS, width))
+            noise[start:stop] = drawn[positions[start:stop] - b * _NOISE_ROWS]
+        return noise
+
+
+def _pieces(start: int, stop: int) -> list[slice]:
+    return [slice(at, min(at + _PIECE, stop)) for at in range(start, max(stop, start + 1), _PIECE)]
+
+
+class DrawnFunctions(Sequence["DrawnFunctions"]):
+    """Noise-free functions drawn from the posterior, to be called with inputs.
+
+    ``functions(X)`` evaluates all of them, ``functions[0](X)`` the first one, which costs almost as much.
+
+    Parameters
+    ----------
+    draws : Draws
+    chosen : ndarray of int
+        Which of the drawn functions.
+    check : callable
+        Checks inputs as `predict` does.
+    """
+
+    def __init__(self, draws: Draws, chosen: np.ndarray, check: Any, *, one: bool = False) -> None:
+        self._draws, self._chosen, self._check, self._one = draws, chosen, check, one
+
+    def __call__(self, X: Any) -> np.ndarray:
+        """Evaluate the functions at X (n, d).
+
+        Returns
+        -------
+        values : ndarray of shape (n, n_functions) or (n, n_outputs, n_functions)
+            Without the last axis for a single function.
+        """
+        values = self._draws.values(self._check(X))[:, :, self._chosen]
+        if self._draws.predictor.model.one_output:
+            values = values[:, 0]
+        return values[..., 0] if self._one else values
+
+    def __len__(self) -> int:
+        return len(self._chosen)
+
+    @overload
+    def __getitem__(self, at: int) -> DrawnFunctions: ...
+    @overload
+    def __getitem__(self, at: slice) -> DrawnFunctions: ...
+    def __getitem__(self, at: int | slice) -> DrawnFunctions:
+        one = not isinstance(at, slice)
+        return DrawnFunctions(self._draws, np.atleast_1d(self._chosen[at]), self._check, one=one)
