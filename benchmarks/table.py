@@ -36,6 +36,8 @@ other work on the machine. Lower is better, except for coverage, which should be
 | `python benchmarks/outliers.py` | wrong targets: errors and coverage with Student-t noise |
 | `python benchmarks/trend_cost.py` | time that the choice of a trend adds to a fit |
 | `python benchmarks/federated.py` | a federation and central training; see docs/federated.md |
+| `python benchmarks/joint_coverage.py` | coverage of sums, maxima and averages of groups |
+| `python benchmarks/joint_scale.py` | drawn functions, leave-one-out and updates of many rows |
 | `python benchmarks/folds.py` | built-in sizes and candidates, on folds of the training rows |
 | `python benchmarks/precision.py` | single precision and low-rank blocks in the pair stage |
 | `python benchmarks/efficiency.py` | speed of training and prediction relative to matrix products |

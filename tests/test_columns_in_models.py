@@ -307,7 +307,7 @@ def test_intervals_and_scorers_in_a_pipeline() -> None:
 
 @pytest.mark.parametrize("further", [{"return_std": True}, {"latent": True}])
 def test_at_most_one_more_result(model: DistributedGPRegressor, further: dict[str, bool]) -> None:
-    with pytest.raises(ValueError, match="at most one of return_std and return_interval"):
+    with pytest.raises(ValueError, match="at most one of return_std, return_cov and return_interval"):
         model.predict(X, return_interval=0.9, **further)  # type: ignore[call-overload]
 
 

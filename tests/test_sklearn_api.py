@@ -67,13 +67,17 @@ OTHERS = [
 
 def expected_failures(estimator: DistributedGPRegressor) -> dict[str, str]:
     """Where the check of sample weights repeats rows, parts and learned hyperparameters change."""
+    refused = {}
+    if estimator.aggregation == "grbcm":
+        reason = "partial_fit is refused for GRBCM, whose experts share rows"
+        refused = dict.fromkeys(("check_fit_score_takes_y", "check_n_features_in_after_fitting"), reason)
     if estimator.optimizer is None and estimator.n_experts == "auto" and estimator.expert_size == "auto":
-        return {}
+        return refused
     reason = (
         "weights divide the noise; rows are divided among experts by their number, and copies of rows teach "
         "the model that there is no noise: equal at given parts and hyperparameters (tests/test_row_noise.py)"
     )
-    return {"check_sample_weight_equivalence_on_dense_data": reason}
+    return {"check_sample_weight_equivalence_on_dense_data": reason, **refused}
 
 
 # Some checks use constant targets, constant columns, repeated rows or data without noise: the library

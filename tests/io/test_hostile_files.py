@@ -154,7 +154,7 @@ def assert_refused(tmp_path: Path, content: bytes, words: str) -> None:
 MODEL = (
     "x_scale", "y_scale", "kernel", "raw_inputs", "X", "y", "numbers", "offsets", "shared", "jitter",
     "centroids", "labels", "one_output", "trace", "seeds", "calibrate", "held_out", "choices",
-    "noise", "targets", "trend", "target", "y_summary", "columns",
+    "noise", "targets", "trend", "target", "y_summary", "columns", "weight_unit", "part_size",
 )  # fmt: skip
 LEARNED = ("selector", "tuning", "choices")
 
