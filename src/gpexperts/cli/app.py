@@ -16,6 +16,7 @@ from gpexperts.cli.info import info
 from gpexperts.cli.predict import predict
 from gpexperts.cli.report import report
 from gpexperts.cli.reproduce import reproduce
+from gpexperts.cli.serve import serve
 
 __all__ = ["app"]
 
@@ -46,7 +47,7 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-for _command in (demo, fit, predict, evaluate, info, report, datasets, reproduce):
+for _command in (demo, fit, predict, evaluate, info, report, serve, datasets, reproduce):
     app.command(cls=_Command)(_command)
 
 

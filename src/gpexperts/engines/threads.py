@@ -8,6 +8,7 @@ BLAS, whose threads spin for a while after a product and take the cores from Sci
 from __future__ import annotations
 
 import multiprocessing
+import os
 import threading
 from _thread import LockType, allocate_lock, start_new_thread
 from collections.abc import Callable, Iterator, Sequence
@@ -115,7 +116,16 @@ def usable_workers(n_jobs: int | None) -> int:
         return int(joblib.effective_n_jobs(n_jobs))
     backend, _ = joblib.parallel.get_active_backend()
     nested = getattr(backend, "nesting_level", 0) or multiprocessing.parent_process() is not None
-    return 1 if nested else int(joblib.cpu_count())
+    return 1 if nested else _n_cores(frozenset(os.sched_getaffinity(0)) if _HAS_AFFINITY else None)
+
+
+_HAS_AFFINITY = hasattr(os, "sched_getaffinity")
+
+
+@cache  # joblib reads the limits of the container from files, which takes longer than a small map
+def _n_cores(affinity: frozenset[int] | None) -> int:
+    """Number of cores that this process may use."""
+    return int(joblib.cpu_count())
 
 
 _limit_lock = threading.RLock()
