@@ -21,14 +21,17 @@ from gpexperts.training.likelihood import TraceRow
 __all__ = [
     "ExpertGraph",
     "Hyperparameter",
+    "ModelColumn",
     "calibration_curve",
     "choices",
+    "encoded_rows",
     "expert_graph",
     "expert_positions",
     "feature_names",
     "hyperparameters",
     "input_ranges",
     "length_scales",
+    "model_columns",
     "n_training_rows",
     "names_were_checked",
     "noise_std",
@@ -48,6 +51,18 @@ class Hyperparameter(NamedTuple):
     value: float
 
 
+class ModelColumn(NamedTuple):
+    """A column of the user's table, and the inputs of the model that encode it."""
+
+    name: str
+    kind: str
+    """"number", "boolean" or "category"."""
+    inputs: slice
+    """Positions among the inputs of the model."""
+    levels: tuple[str, ...] = ()
+    """The levels of a category, in the order of its inputs."""
+
+
 class ExpertGraph(NamedTuple):
     """Gaussian graphical model of the experts' predictions."""
 
@@ -65,6 +80,26 @@ def feature_names(model: Any) -> list[str]:
     check_is_fitted(model)
     names = getattr(model, "feature_names_in_", None)
     return [f"x{k}" for k in range(model.n_features_in_)] if names is None else [str(n) for n in names]
+
+
+def model_columns(model: Any) -> list[ModelColumn]:
+    """Return the columns of the table that a model was fitted on; numbers if there was none."""
+    table = getattr(model, "table_", None)
+    if table is None:
+        return [ModelColumn(name, "number", slice(k, k + 1)) for k, name in enumerate(feature_names(model))]
+    columns, start = [], 0
+    for column in table.columns:
+        end = start + len(column.feature_names)
+        kind = "category" if column.kind == "categories" else column.kind
+        columns.append(ModelColumn(column.name, kind, slice(start, end), tuple(column.categories)))
+        start = end
+    return columns
+
+
+def encoded_rows(model: Any, X: Any) -> np.ndarray:
+    """Return rows of the user (n, columns) as the numbers of the model (n, d)."""
+    check_is_fitted(model)
+    return np.asarray(X, dtype=np.float64)
 
 
 def single_output(model: Any, what: str) -> None:
