@@ -21,7 +21,7 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from gpexperts import DistributedGPRegressor
-from gpexperts.schema import Column, TableSchema
+from gpexperts.schema import TableColumn, TableSchema
 from gpexperts.tables.reading import open_table
 from gpexperts.tables.rows import predict_table
 from gpexperts.tables.writing import writing
@@ -47,9 +47,9 @@ def small_model(kind: type[DistributedGPRegressor] = DistributedGPRegressor) -> 
     rng = np.random.default_rng(0)
     X = rng.uniform(size=(200, N_COLUMNS))
     model = kind(n_experts=2, n_selected=1, kernel="rbf", optimizer=None, random_state=0)
-    model.fit(X, np.sin(3 * X[:, 0]))
-    columns = [Column(f"c{k}", "number", 0.0, 1.0) for k in range(N_COLUMNS)]
-    model.table_ = TableSchema("y", columns, "made", "", 200, 0, -1.0, 1.0, {})
+    model.fit(pa.table({f"c{k}": X[:, k] for k in range(N_COLUMNS)}), np.sin(3 * X[:, 0]))
+    columns = [TableColumn(f"c{k}", "number", "", 0.0, 1.0) for k in range(N_COLUMNS)]
+    model.table_ = TableSchema(["y"], columns, "made", "", 200, 0, -1.0, 1.0, {})
     return model
 
 
@@ -75,7 +75,7 @@ def main() -> None:
             model = small_model(Timed)
             began = time.perf_counter()
             with writing(str(out)) as write:
-                done, _ = predict_table(model, open_table(str(source)), write, keep=["key"])
+                done = predict_table(model, open_table(str(source)), write, keep=["key"]).n_rows
             whole = time.perf_counter() - began
             assert done == rows
             print(f"{ending:8} {rows:10,} {whole:8.2f} {model.seconds:8.2f} {whole - model.seconds:8.2f}")

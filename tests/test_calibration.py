@@ -60,7 +60,7 @@ def test_without_calibration_widths_are_quantiles_of_held_out_residuals(level: f
     np.testing.assert_allclose(upper - lower, 2 * width * std, rtol=1e-12)
     predictor = fitted.predictor_
     held = held_out(fitted.model_, predictor.settings, predictor.selector)
-    scores = scores_of(held, Setups((2,), (0,)), predictor.settings.aggregator, ThreadEngine(1))
+    scores, _ = scores_of(held, Setups((2,), (0,)), predictor.settings.aggregator, ThreadEngine(1))
     below = np.mean(scores[:, 0] <= width)
     assert below == pytest.approx(level, abs=1.5 / len(scores))
 
@@ -353,9 +353,9 @@ def test_given_labels_are_of_all_rows_and_no_part_is_lost() -> None:
 
 def test_kept_labels() -> None:
     held_out = np.array([1, 4])
-    np.testing.assert_array_equal(kept_labels([0, 1, 1, 0, 0], 5, held_out), [0, 1, 0])
+    np.testing.assert_array_equal(kept_labels(np.array([0, 1, 1, 0, 0]), held_out), [0, 1, 0])
     with pytest.raises(ValueError, match="All rows of part 2 were drawn"):
-        kept_labels([0, 2, 1, 0, 0], 5, held_out)
+        kept_labels(np.array([0, 2, 1, 0, 0]), held_out)
 
 
 def test_scores_of_zero_leave_the_variance_as_it_is() -> None:

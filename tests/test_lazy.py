@@ -95,7 +95,10 @@ def test_columns_in_another_order_are_refused(client, rows) -> None:
 
 @pytest.mark.parametrize(
     ("spoilt", "message"),
-    [(np.full((6, 2), np.nan), r"X \(partition [01]\) contains NaN"), (np.zeros((6, 3)), "X has 3 features")],
+    [
+        (np.full((6, 2), np.inf), r"X \(partition [01]\) contains infinity"),
+        (np.zeros((6, 3)), "X has 3 features"),
+    ],
 )
 def test_a_bad_partition_is_an_error_when_it_is_computed(client, rows, spoilt, message: str) -> None:
     lazy = fitted(client, rows).predict(da.from_array(spoilt, chunks=(3, -1)))

@@ -51,11 +51,13 @@ def test_every_parameter_is_in_the_docstring(name: str) -> None:
 
 
 WRONG = {
+    "categorical_features": 3.5,
     "n_experts": "many", "expert_size": 1.5, "partition": "nonsense", "kernel": "nonsense",
     "optimizer": "adam", "n_restarts": -1, "training": "half", "selection": "nonsense", "n_selected": 1.5,
     "n_neighbors": 1.5,
     "aggregation": "nonsense", "standardize": "no", "memory_budget": "lots", "engine": 3, "n_jobs": 0,
     "random_state": "today", "verbose": "loud", "calibrate": "nonsense",
+    "noise": "nonsense", "target_transform": "nonsense", "trend": "nonsense", "trend_role": "nonsense",
 }  # fmt: skip
 
 

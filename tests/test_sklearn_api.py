@@ -65,17 +65,28 @@ OTHERS = [
 ]
 
 
+def expected_failures(estimator: DistributedGPRegressor) -> dict[str, str]:
+    """Where the check of sample weights repeats rows, parts and learned hyperparameters change."""
+    if estimator.optimizer is None and estimator.n_experts == "auto" and estimator.expert_size == "auto":
+        return {}
+    reason = (
+        "weights divide the noise; rows are divided among experts by their number, and copies of rows teach "
+        "the model that there is no noise: equal at given parts and hyperparameters (tests/test_row_noise.py)"
+    )
+    return {"check_sample_weight_equivalence_on_dense_data": reason}
+
+
 # Some checks use constant targets, constant columns, repeated rows or data without noise: the library
 # warns of those, by name; any other warning is an error.
 @pytest.mark.filterwarnings("ignore::gpexperts.exceptions.GpexpertsWarning")
-@parametrize_with_checks(ESTIMATORS)
+@parametrize_with_checks(ESTIMATORS, expected_failed_checks=expected_failures)
 def test_scikit_learn_s_checks(estimator, check) -> None:
     check(estimator)
 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::gpexperts.exceptions.GpexpertsWarning")
-@parametrize_with_checks(OTHERS)
+@parametrize_with_checks(OTHERS, expected_failed_checks=expected_failures)
 def test_scikit_learn_s_checks_of_every_stage(estimator, check) -> None:
     check(estimator)
 

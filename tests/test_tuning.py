@@ -88,11 +88,11 @@ def test_the_own_expert_is_chosen_where_parts_have_borders() -> None:
 def test_a_single_wrong_target_does_not_decide() -> None:
     residual = np.array([[0.1], [-0.2], [1e6]])
     std = np.ones((3, 1))
-    robust = tuning._nlpd(residual, std)
+    robust = tuning._nlpd(residual, std, np.ones(3))
     assert robust == pytest.approx(np.mean([0.005, 0.02, 800.0]) + 0.5 * np.log(2 * np.pi))
-    assert tuning._nlpd(residual[:2], std[:2]) == pytest.approx(
-        nlpd(residual[:2, 0], np.zeros(2), np.ones(2))
-    )
+    for weight in (np.array([1.0, 1.0, 0.0]), np.array([2.0, 1.0, 0.0])):
+        kept = np.repeat(residual[:, 0], weight.astype(int))
+        assert tuning._nlpd(residual, std, weight) == pytest.approx(nlpd(kept, 0 * kept, 0 * kept + 1.0))
 
 
 def test_the_losses_are_those_of_models_without_the_held_out_rows() -> None:
@@ -281,7 +281,8 @@ def test_the_floor_costs_little_and_is_the_largest_such() -> None:
 
     def loss(floor: float) -> float:
         prediction = chosen._replace(floor=floor).applied(tuner.aggregator).combine(moments)
-        return tuning._nlpd(tuner.y - prediction.mean, np.sqrt(prediction.observation_var(tuner.noise)))
+        std = np.sqrt(prediction.observation_var(tuner.noise))
+        return float(tuning._nlpd(tuner.y - prediction.mean, std, tuner.weights))
 
     assert loss(chosen.floor) <= loss(0.0) + tuning.PREMIUM
     assert all(loss(f) > loss(0.0) + tuning.PREMIUM for f in tuning.FLOORS if f > chosen.floor)

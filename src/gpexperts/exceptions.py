@@ -7,6 +7,7 @@ from sklearn.exceptions import ConvergenceWarning
 __all__ = [
     "BoundWarning",
     "ClusterError",
+    "ColumnWarning",
     "ConstantTargetWarning",
     "CorruptModelError",
     "FewerExpertsWarning",
@@ -32,6 +33,10 @@ class GpexpertsWarning(UserWarning):
 
 class BoundWarning(GpexpertsWarning, ConvergenceWarning):
     """A hyperparameter ended at a bound: the optimum may be outside."""
+
+
+class ColumnWarning(GpexpertsWarning):
+    """A column has rare or unseen levels, no values, or gaps that training has not seen."""
 
 
 class ConstantTargetWarning(GpexpertsWarning):
@@ -84,6 +89,10 @@ class CorruptModelError(ModelFileError):
 
 class UnsavableModelError(TypeError):
     """The model has a part that a model file cannot hold, for example a user-defined class."""
+
+
+class TrendError(ValueError):
+    """The regressor of `trend` cannot be fitted, or does not predict finite numbers."""
 
 
 class TableError(ValueError):

@@ -22,7 +22,9 @@ Batches = Callable[[np.ndarray, np.ndarray], Iterator[tuple[np.ndarray, ExpertMo
 def explained(
     model: FittedModel, formula: Formula, X: np.ndarray, batches: Batches, engine: Engine
 ) -> Explanation:
-    """Return the selected experts of queries X (n, d), their predictions and weights."""
+    """Return the selected experts of queries X (n, d) in the user's units, their predictions and weights."""
+    trend = None if model.trend is None else model.trend.predict(X)
+    X, offset = formula.inputs(X)
     n, p = len(X), model.n_outputs
     index = formula.select(X)
     own, K = formula.n_own, formula.n_own + index.shape[1]
@@ -41,7 +43,7 @@ def explained(
     restore, scale = model.y_scale.restore, model.y_scale.scale
     expert_std = np.sqrt(expert_var)[:, :, None] * scale
     shared = formula.aggregator.needs_communication
-    mean, std = formula.restored(mean, var)
+    mean, std = formula.restored(mean, var, offset)
     return Explanation(
         experts=index,
         expert_mean=model.shaped(restore(expert_mean[:, own:])),
@@ -54,6 +56,8 @@ def explained(
         communication_mean=model.shaped(restore(communication_mean)) if shared else None,
         communication_weight=communication_weight if shared else None,
         own=_own(model, formula, X, expert_mean, expert_std, weight, engine) if own else None,
+        trend=None if trend is None else model.shaped(trend),
+        trend_role=None if model.trend is None else model.trend.role,
     )
 
 
@@ -74,8 +78,8 @@ def _own(
         mean=model.shaped(model.y_scale.restore(mean[:, 0])),
         std=model.shaped(std[:, 0]),
         weight=weight[:, 0],
-        rows=near.number,
-        inputs=model.x_scale.restore(near.X),
+        rows=near.number if model.row_numbers is None else model.row_numbers[near.number],
+        inputs=model.encoder.decode(model.user_inputs(near.X)),
         targets=model.shaped(model.y_scale.restore(near.y)),
         row_weight=weight[:, :1] * q,
     )

@@ -22,7 +22,7 @@ class OwnExplanation:
     rows: np.ndarray
     """(n, m) numbers of its training rows."""
     inputs: np.ndarray
-    """(n, m, d) their inputs."""
+    """(n, m, d) their inputs; objects if columns were encoded: levels, dates, and None for gaps."""
     targets: np.ndarray
     """(n, m[, p]) their targets."""
     row_weight: np.ndarray
@@ -42,9 +42,9 @@ class Explanation:
 
         mean = Σ_k weight_k · expert_mean_k + prior_weight · prior_mean
 
-    plus own.weight · own.mean if the query has an own expert and, for GRBCM,
-    communication_weight · communication_mean. The prior mean is the mean of the training
-    targets, or 0 if `standardize=False`. Padded columns hold the prior, with weight 0.
+    plus own.weight · own.mean if the query has an own expert, trend if the trend is the mean that experts
+    correct and, for GRBCM, communication_weight · communication_mean. The prior mean is the mean of
+    the training targets, or 0 if `standardize=False`. Padded columns hold the prior, with weight 0.
     """
 
     experts: np.ndarray
@@ -69,3 +69,8 @@ class Explanation:
     """(n,) its weight; None for other rules."""
     own: OwnExplanation | None = None
     """The query's own expert; None where ``n_neighbors`` is 0."""
+    trend: np.ndarray | None = None
+    """(n[, p]) what the trend predicts; None without a trend."""
+    trend_role: str | None = None
+    """"mean", "input" or "both"; with "mean" and "both", `trend` is added to the sum above, and the means of
+    experts and the targets of rows are those of y − trend."""

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from gpexperts.choices import Choice
 from gpexperts.experts.local import LocalExperts
 from gpexperts.kernels.raw import kernel_in_user_units
+from gpexperts.metrics import gaussian_log_density
 from gpexperts.model import FittedModel
 from gpexperts.predictor import Predictor
 from gpexperts.settings import Settings
@@ -69,7 +70,7 @@ class FittedAttributes(BaseEstimator):
     def centroids_(self) -> np.ndarray:
         """Mean input of each expert."""
         model = self._fitted("centroids_")
-        return model.x_scale.restore(model.centroids)
+        return model.user_inputs(model.centroids)
 
     @property
     def trace_(self) -> list[TraceRow]:
@@ -99,9 +100,35 @@ class FittedAttributes(BaseEstimator):
             "queries_repaired": predictor.queries_repaired,
         }
 
+    def interval_width(self, level: float = 0.95) -> Any:
+        """Return half the width of an interval, a number or (n_outputs,), in units of the predicted std."""
+        return self.predictor_.interval_width(level)
+
+    def trivial_log_density(self, y: Any) -> np.ndarray:
+        """Return the log density of targets under a Gaussian with the moments of the training targets.
+
+        Parameters
+        ----------
+        y : array-like of shape (n,) or (n, n_outputs)
+
+        Returns
+        -------
+        ndarray of the shape of y
+
+        Raises
+        ------
+        ValueError
+            If all training targets are equal.
+        """
+        check_is_fitted(self)
+        y = np.asarray(y, dtype=float)
+        mean, std = (np.broadcast_to(self.model_.shaped(part), y.shape) for part in self.model_.y_summary)
+        return gaussian_log_density(y, mean, std)
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
+        tags.input_tags.allow_nan = True
         return tags
 
     def __sklearn_is_fitted__(self) -> bool:

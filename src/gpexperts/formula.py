@@ -7,12 +7,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from gpexperts.aggregation import Aggregator
+from gpexperts.columns import ColumnEncoder
 from gpexperts.experts.moments import Prediction, Request
 from gpexperts.scaling import Standardizer
 from gpexperts.selection import Selector
 from gpexperts.selection.base import checked_index
+from gpexperts.target import TargetTransform
+from gpexperts.trend import FittedTrend
 
-__all__ = ["Formula"]
+__all__ = ["Formula", "experts_inputs"]
 
 
 @dataclass(frozen=True)
@@ -31,6 +34,14 @@ class Formula:
     noise_variance: float
     variance_scale: np.ndarray
     """(p,) factor of an observation's variance."""
+    encoder: ColumnEncoder
+    """The columns of the user's table ↦ inputs."""
+    trend: FittedTrend | None = None
+    target: TargetTransform | None = None
+
+    def inputs(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray | float]:
+        """Return encoded inputs (n, d) in the units of the experts, and what the trend adds (n, p)."""
+        return experts_inputs(X, self.trend, self.x_scale)
 
     def select(self, X: np.ndarray) -> np.ndarray:
         """Return the selected experts (n, K) of queries X (n, d), in the units of the experts."""
@@ -60,6 +71,33 @@ class Formula:
             return np.broadcast_to(prediction.var[:, None], prediction.mean.shape)
         return self.variance_scale * prediction.observation_var(self.noise_variance)
 
-    def restored(self, mean: np.ndarray, var: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return mean and standard deviation (n, p) in the user's units."""
-        return self.y_scale.restore(mean), np.sqrt(var) * self.y_scale.scale
+    def restored(
+        self, mean: np.ndarray, var: np.ndarray, offset: np.ndarray | float
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return mean and standard deviation (n, p) in the user's units; `offset` is what the trend adds."""
+        transformed = self.transformed(mean, var, offset)
+        return transformed if self.target is None else self.target.moments(*transformed)
+
+    def transformed(
+        self, mean: np.ndarray, var: np.ndarray, offset: np.ndarray | float
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return mean and standard deviation (n, p) of the transformed targets, in their units."""
+        return self.y_scale.restore(mean) + offset, np.sqrt(var) * self.y_scale.scale
+
+    def interval(
+        self, mean: np.ndarray, var: np.ndarray, offset: np.ndarray | float, width: np.ndarray | float
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return lower and upper ends (n, p) of intervals in the user's units; `width` is in units of std."""
+        centre, std = self.transformed(mean, var, offset)
+        ends = centre - width * std, centre + width * std
+        return ends if self.target is None else (self.target.inverse(ends[0]), self.target.inverse(ends[1]))
+
+
+def experts_inputs(
+    X: np.ndarray, trend: FittedTrend | None, x_scale: Standardizer
+) -> tuple[np.ndarray, np.ndarray | float]:
+    """Return encoded inputs (n, d) in the units of the experts, and what the trend adds (n, p)."""
+    if trend is None:
+        return x_scale.transform(X), 0.0
+    values = trend.predict(X)
+    return x_scale.transform(trend.inputs(X, values)), values if trend.is_mean else 0.0

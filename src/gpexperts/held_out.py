@@ -34,6 +34,8 @@ class Held(NamedTuple):
 
     X: np.ndarray
     y: np.ndarray
+    noise: np.ndarray
+    """Weight and given noise of each row; see `row_noise`."""
     rest: ExpertStore
     select: Callable[[np.ndarray, int], np.ndarray]
     """Queries and K ↦ index, by a selector that has not seen the held-out rows."""

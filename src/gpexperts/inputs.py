@@ -1,65 +1,119 @@
-"""From what the user passes to `fit` to a row source: the checks of arrays and of dask collections."""
+"""From what the user passes to a row source or to queries: checks of arrays, data frames and collections."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.utils import check_X_y
 from sklearn.utils.validation import validate_data
 
+from gpexperts.columns.encoder import ColumnEncoder, profile_columns
+from gpexperts.columns.frames import frame_of, is_frame, rows_of
+from gpexperts.columns.profile import Categorical
 from gpexperts.engines.dask import DaskEngine
 from gpexperts.engines.dask_types import is_collection
 from gpexperts.rows.arrays import ArrayRows
 from gpexperts.rows.base import SAMPLE_ROWS, RowSource
 from gpexperts.rows.dask import DaskRows
+from gpexperts.rows.noise import checked_noise
 from gpexperts.settings import Settings
 
-__all__ = ["training_rows"]
+__all__ = ["TrainingRows", "query_inputs", "training_rows"]
+
+_CHECKS = {"dtype": np.float64, "order": "C", "ensure_all_finite": "allow-nan"}
+_TARGETS = {"multi_output": True, "y_numeric": True}
 
 
-def training_rows(estimator: Any, X: Any, y: Any, settings: Settings) -> tuple[RowSource, bool]:
-    """Validate the training rows.
+class TrainingRows(NamedTuple):
+    """What `fit` was given, checked and encoded."""
+
+    rows: RowSource
+    """Those of positive weight."""
+    one_output: bool
+    """Whether y has one dimension."""
+    encoder: ColumnEncoder
+    kept: np.ndarray | None
+    """Numbers of the rows of positive weight; None if that are all, or if it is not known on a cluster."""
+    n: int
+    """Rows that were given."""
+
+
+def training_rows(
+    estimator: Any, X: Any, y: Any, settings: Settings, sample_weight: Any = None, noise_std: Any = None
+) -> TrainingRows:
+    """Validate and encode the training rows.
 
     Parameters
     ----------
     estimator : DistributedGPRegressor
         Gets `n_features_in_` and, where X has column names, `feature_names_in_`.
-    X, y : array-like, or dask array or frame
+    X, y : array-like or data frame, or dask array or frame
     settings : Settings
-
-    Returns
-    -------
-    rows : RowSource
-    one_output : bool
-        Whether y has one dimension.
+    sample_weight, noise_std : array-like of shape (n,) or None
     """
+    categorical: Categorical = settings["categorical_features"]
     if is_collection(X):
-        if not isinstance(settings.engine, DaskEngine):
-            raise ValueError(
-                f"X is a dask collection, but engine={settings['engine']!r}. "
-                "Use engine='dask' to fit it on a cluster, or load it with X.compute()."
-            )
-        rows, names, one_output = DaskRows.of(settings.engine, X, y)
-        if rows.n > SAMPLE_ROWS:
-            estimator.n_features_in_ = rows.n_features
-            estimator.__dict__.pop("feature_names_in_", None)
-            if names is not None:
-                estimator.feature_names_in_ = np.array(names, dtype=object)
-            return rows, one_output
-        _, X, y = rows.take(np.arange(rows.n))
-        X, y = _named(X, names), y[:, 0] if one_output else y
-    elif is_collection(y):
+        return _collection(estimator, X, y, settings, sample_weight, noise_std)
+    if is_collection(y):
         raise ValueError(
             "y is a dask collection, but X is not. Load it with y.compute(), or give both as collections "
             "with engine='dask'."
         )
-    X, y = validate_data(estimator, X, y, multi_output=True, y_numeric=True, dtype=np.float64, order="C")
-    return ArrayRows(X, np.asarray(y, dtype=np.float64).reshape(len(y), -1)), y.ndim == 1
+    if is_frame(X):
+        validate_data(estimator, X, skip_check_array=True)  # names and number of columns
+        n, d = X.shape
+        # scikit-learn's checks of the shapes, and of y.
+        _, y = check_X_y(np.zeros((n, min(d, 1))), y, estimator=estimator, **_TARGETS)
+    else:
+        # Without a chosen column, all are numbers: only these may hold text.
+        dtype = None if isinstance(categorical, list) else np.float64
+        X, y = validate_data(estimator, X, y, **_TARGETS, **{**_CHECKS, "dtype": dtype})
+        categorical = None if isinstance(categorical, str) else categorical
+    n, one_output = len(y), y.ndim == 1
+    y = np.asarray(y, dtype=np.float64).reshape(n, -1)
+    noise, kept = checked_noise(sample_weight, noise_std, n, y.shape[1])
+    if kept is not None:
+        if len(kept) == 0:
+            raise ValueError(
+                "Sample weights must contain at least one non-zero number: sample_weight is 0 for every row."
+            )
+        X, y = rows_of(X, kept), y[kept]
+    encoder = ColumnEncoder.of(profile_columns(frame_of(X), categorical))
+    return TrainingRows(ArrayRows(encoder.encoded(X)[0], y, noise), one_output, encoder, kept, n)
 
 
-def _named(X: np.ndarray, names: list[str] | None) -> Any:
-    if names is None:
-        return X
-    import pandas as pd
+def query_inputs(estimator: Any, X: Any) -> np.ndarray:
+    """Validate and encode queries, for an estimator that was fitted; returns (n, encoder.width)."""
+    encoder = estimator.model_.encoder
+    if is_frame(X):
+        validate_data(estimator, X, reset=False, skip_check_array=True)
+    else:
+        dtype = np.float64 if all(c.kind in ("number", "empty") for c in encoder.columns) else None
+        checks = {**_CHECKS, "dtype": dtype}
+        X = validate_data(estimator, X, reset=False, ensure_min_samples=0, **checks)
+    return np.asarray(encoder.transform(X))
 
-    return pd.DataFrame(X, columns=names)
+
+def _collection(
+    estimator: Any, X: Any, y: Any, settings: Settings, sample_weight: Any, noise_std: Any
+) -> TrainingRows:
+    if not isinstance(settings.engine, DaskEngine):
+        raise ValueError(
+            f"X is a dask collection, but engine={settings['engine']!r}. "
+            "Use engine='dask' to fit it on a cluster, or load it with X.compute()."
+        )
+    categorical: Categorical = settings["categorical_features"]
+    rows, encoder, names, one_output = DaskRows.of(
+        settings.engine, X, y, categorical, sample_weight, noise_std
+    )
+    estimator.n_features_in_ = encoder.n_features
+    estimator.__dict__.pop("feature_names_in_", None)
+    if names is not None:
+        estimator.feature_names_in_ = np.array(names, dtype=object)
+    source: RowSource = rows
+    if rows.n <= SAMPLE_ROWS:
+        _, Z, targets, noise = rows.take(np.arange(rows.n))
+        Z, targets = check_X_y(Z, targets, order="C", estimator=estimator, **_TARGETS)
+        source = ArrayRows(Z, targets, noise)
+    return TrainingRows(source, one_output, encoder, None, rows.n)

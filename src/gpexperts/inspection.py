@@ -13,7 +13,9 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from gpexperts.kernels.named import hyperparameter_names
+from gpexperts.kernels.raw import of_scales
 from gpexperts.metrics import Width, gaussian_width, share_inside
+from gpexperts.model import FittedModel
 from gpexperts.prepare import experts_view
 from gpexperts.selection import GGMSelector
 from gpexperts.training.likelihood import TraceRow
@@ -28,6 +30,7 @@ __all__ = [
     "expert_graph",
     "expert_positions",
     "feature_names",
+    "file_row_numbers",
     "hyperparameters",
     "input_ranges",
     "length_scales",
@@ -36,10 +39,14 @@ __all__ = [
     "names_were_checked",
     "noise_std",
     "principal_axes",
+    "scale_names",
+    "scale_spreads",
+    "scored",
     "selection_counts",
     "single_output",
     "stages",
     "training_inputs",
+    "training_row_numbers",
     "training_targets",
 ]
 
@@ -112,7 +119,8 @@ def single_output(model: Any, what: str) -> None:
 
 def hyperparameters(model: Any) -> list[Hyperparameter]:
     """Return the free hyperparameters of `kernel_`; length scales have the names of their inputs."""
-    names = feature_names(model)
+    trend = model.model_.trend
+    names = [*scale_names(model), *(["trend"] * (0 if trend is None else trend.n_inputs))]
     rows = []
     values = np.exp(model.kernel_.theta)
     for name, value in zip(hyperparameter_names(model.kernel_), values, strict=True):
@@ -135,15 +143,30 @@ def stages(model: Any) -> list[list[TraceRow]]:
     return [list(rows) for _, rows in groupby(model.trace_, key=lambda row: row.stage)]
 
 
+def scale_names(model: Any) -> list[str]:
+    """Return one name per length scale: an input, or what of a column shares one, as "when (hour)"."""
+    encoder = model.model_.encoder
+    return feature_names(model) if encoder.is_plain else encoder.scale_names
+
+
 def length_scales(model: Any) -> np.ndarray:
-    """Return one length scale per input, in the units of the input, shape (d,)."""
+    """Return the length scales in the units of their inputs, shape (g,), in the order of `scale_names`."""
     check_is_fitted(model)
     fitted = model.model_
-    return np.asarray(fitted.covariance.metric(np.ones(fitted.experts.n_features)) * fitted.x_scale.scale)
+    lengths = fitted.covariance.metric(np.ones(fitted.experts.n_features)) * fitted.x_scale.scale
+    # Without those of a trend, which come last.
+    return np.asarray(of_scales(lengths[: fitted.encoder.width], fitted.encoder.scale_index))
+
+
+def scale_spreads(model: Any, X: np.ndarray) -> np.ndarray:
+    """Return the standard deviation of the encoded rows X (n, d) in the inputs of each length scale, (g,)."""
+    check_is_fitted(model)
+    index, spread = model.model_.encoder.scale_index, X.std(axis=0)
+    return spread if index is None else np.sqrt(np.bincount(index, weights=spread**2))
 
 
 def noise_std(model: Any) -> float:
-    """Return the standard deviation of the noise of the first target, in its units."""
+    """Return the standard deviation of the noise of the first target, in its units; transformed if it is."""
     check_is_fitted(model)
     return float(np.sqrt(model.model_.covariance.noise_variance) * model.model_.y_scale.scale[0])
 
@@ -155,36 +178,80 @@ def n_training_rows(model: Any) -> int:
     """Return the number of rows of all experts; rows held out by `calibrate` do not count."""
     check_is_fitted(model)
     experts = model.model_.experts
-    return int(experts.sizes.sum()) + (0 if experts.shared is None else len(experts.shared[0]))
+    return int(experts.sizes.sum()) + (0 if experts.shared is None else len(experts.shared.X))
 
 
 def training_inputs(model: Any) -> np.ndarray:
-    """Return the training inputs (n, d), sorted by expert; rows that all experts share come first."""
+    """Return the training inputs (n, d), sorted by expert; rows that all experts share come first.
+
+    Categories, gaps and dates are encoded; `model_.encoder.decode` returns them.
+    """
     X, _ = _training_rows(model)
-    return np.asarray(model.model_.x_scale.restore(X))
+    return np.asarray(model.model_.user_inputs(X))
 
 
 def training_targets(model: Any) -> np.ndarray:
-    """Return the training targets, (n,) or (n, p), in the order of `training_inputs`."""
-    _, y = _training_rows(model)
-    y = np.asarray(model.model_.y_scale.restore(y))
-    return y[:, 0] if model.model_.one_output else y
+    """Return the training targets, (n,) or (n, p), in the order of `training_inputs`.
+
+    If a trend is the mean and the rows are on a cluster, its values for queries are used, which have seen the
+    rows: these targets are then not exact.
+    """
+    check_is_fitted(model)
+    fitted = model.model_
+    y = _given_targets(fitted)
+    if y is None:
+        X, y = _training_rows(model)
+        y = np.asarray(fitted.y_scale.restore(y))
+        if fitted.trend is not None and fitted.trend.is_mean:
+            y = y + fitted.trend.predict(fitted.user_inputs(X))
+        if fitted.target is not None:
+            y = fitted.target.inverse(y)
+    return y[:, 0] if fitted.one_output else y
+
+
+def _given_targets(model: FittedModel) -> np.ndarray | None:
+    """The targets that the model keeps beside those of its experts, in the order of `training_inputs`."""
+    if model.targets is None or model.labels is None:
+        return None
+    numbers = np.concatenate(list(model.experts.row_batches(2, 1 << 62)))
+    shared = np.flatnonzero(model.labels[model.labels >= -1] == -1)
+    return model.targets[np.concatenate([shared, numbers])]
+
+
+def training_row_numbers(model: Any) -> np.ndarray:
+    """Return the number of each training row, (n,), in the order of `training_inputs`.
+
+    Rows are numbered as in the file that `gpexperts fit` read, otherwise from 1. Rows that all experts share
+    have lost their numbers; then all rows are counted as they are stored.
+    """
+    check_is_fitted(model)
+    experts, n = model.model_.experts, n_training_rows(model)
+    numbers = getattr(experts, "numbers", None)
+    if numbers is None or experts.shared is not None:
+        return np.arange(1, n + 1)
+    return file_row_numbers(model, np.asarray(numbers))
+
+
+def file_row_numbers(model: Any, rows: np.ndarray) -> np.ndarray:
+    """Return the numbers in the file of training rows that are counted from 0; from 1 without a file."""
+    table = getattr(model, "table_", None)
+    return rows + 1 if table is None else np.asarray(table.row_numbers(rows))
 
 
 def input_ranges(model: Any) -> np.ndarray:
-    """Return the smallest and the largest training value of each input, (d, 2)."""
+    """Return the smallest and the largest training value of each encoded input, (d, 2)."""
     X, _ = _training_rows(model)
-    return np.asarray(model.model_.x_scale.restore(np.stack([X.min(axis=0), X.max(axis=0)]))).T
+    return np.asarray(model.model_.user_inputs(np.stack([X.min(axis=0), X.max(axis=0)]))).T
 
 
 def _training_rows(model: Any) -> tuple[np.ndarray, np.ndarray]:
     """Inputs (n, d) and targets (n, p) of all experts, in kernel units."""
     check_is_fitted(model)
     experts = model.model_.experts
-    X, y = experts.take(np.arange(experts.sizes.sum()))
+    X, y, _ = experts.take(np.arange(experts.sizes.sum()))
     if experts.shared is None:
         return X, y
-    return np.concatenate([experts.shared[0], X]), np.concatenate([experts.shared[1], y])
+    return np.concatenate([experts.shared.X, X]), np.concatenate([experts.shared.y, y])
 
 
 # ----------------------------------------------------------------------------------------- experts
@@ -238,7 +305,7 @@ def expert_graph(model: Any) -> ExpertGraph:
         selector = GGMSelector().fit(experts_view(predictor.model, predictor.settings))
     n_selected = selector.default_n_selected(model.n_experts_)
     # The ranking is the same for all queries.
-    selected = selector.select(np.zeros((1, model.n_features_in_)), n_selected)[0]
+    selected = selector.select(np.zeros((1, model.model_.experts.n_features)), n_selected)[0]
     return ExpertGraph(selector.precision_, selected)
 
 
@@ -246,7 +313,7 @@ def expert_graph(model: Any) -> ExpertGraph:
 
 
 def calibration_curve(
-    y: ArrayLike, mean: ArrayLike, std: ArrayLike, width: Width = gaussian_width
+    y: ArrayLike, mean: ArrayLike, std: ArrayLike, width: Width = gaussian_width, z: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the empirical coverage of central intervals at the levels 0.01 to 0.99.
 
@@ -255,6 +322,8 @@ def calibration_curve(
     y, mean, std : array-like of shape (n,)
     width : callable
         Level ↦ half width of the interval, in units of std; such as an estimator's `interval_width`.
+    z : ndarray of shape (n,), optional
+        Standardised residuals, where they are not (y − mean) / std.
 
     Returns
     -------
@@ -262,9 +331,20 @@ def calibration_curve(
         Without the levels for which too few rows were held out (conformal intervals).
     """
     levels = (np.arange(1, 100) / 100).tolist()
-    shares = {level: share_inside(y, mean, std, level, width) for level in levels}
+    shares = {level: share_inside(y, mean, std, level, width, z) for level in levels}
     known = {level: share for level, share in shares.items() if share is not None}
     return np.array(list(known)), np.array(list(known.values()))
+
+
+def scored(model: Any, X: np.ndarray, y: np.ndarray) -> dict[str, np.ndarray]:
+    """Return what `metrics.score` needs beside mean and std, for inputs (n, d) as `training_inputs` has them.
+
+    Nothing where the target is not transformed. Otherwise `z`, standardised residuals of the transformed
+    target, and `log_density`, of the target itself.
+    """
+    check_is_fitted(model)
+    terms: dict[str, np.ndarray] = model.predictor_.score_terms(np.asarray(X, dtype=float), y)
+    return terms
 
 
 @contextmanager

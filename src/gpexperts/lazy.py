@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from gpexperts.columns.encoder import warn_of_columns
 from gpexperts.experts.dask import DaskExperts, Gathered
 from gpexperts.formula import Formula
 from gpexperts.predictor import Predictor
@@ -21,7 +22,13 @@ __all__ = ["predict_lazily"]
 
 
 def predict_lazily(
-    predictor: Predictor, X: Any, names: list[str] | None, *, return_std: bool, latent: bool
+    predictor: Predictor,
+    X: Any,
+    names: list[str] | None,
+    *,
+    return_std: bool,
+    latent: bool,
+    width: Any = None,
 ) -> Any:
     """Return dask arrays of means, and of standard deviations if requested; nothing is computed yet.
 
@@ -34,6 +41,8 @@ def predict_lazily(
         Columns that the model was fitted with.
     return_std, latent : bool
         As in `predict`.
+    width : float or ndarray of shape (p,), optional
+        Returns the ends of intervals of this half width instead, in standard deviations.
     """
     import dask.array as da
 
@@ -53,10 +62,13 @@ def predict_lazily(
     for b, block in enumerate(queries.blocks):
         # Each task depends on the formula or on several others. Dask fuses chains of single dependencies
         # differently from one call of compute to the next: one name would stand for different work.
-        X_b = engine.task(f"queries {b}", _queries, b, block, formula)
+        queries_b = engine.task(f"queries {b}", _queries, b, block, formula, topic)
+        X_b, offset = (engine.task(f"queries {b}", _item, queries_b, k, formula) for k in (0, 1))
         index = engine.task(f"selected experts of queries {b}", _selected, X_b, formula)
         gathered = experts.graph(X_b, index, everything, predictor.formula.request)
-        predicted = engine.task(f"predictions {b}", _predicted, gathered, formula, latent, topic)
+        predicted = engine.task(
+            f"predictions {b}", _predicted, gathered, offset, formula, latent, width, topic
+        )
         n = queries.lengths[b] if queries.lengths is not None else np.nan
         shape = (n,) if model.one_output else (n, model.n_outputs)
         for k in (0, 1):
@@ -76,6 +88,7 @@ def _subscribed(predictor: Predictor, client: Any) -> str:
         predictor = reference()
         if predictor is None:
             return
+        warn_of_columns(report["columns"], f"Partition {report['partition']} of X")
         predictor.count_repairs(int(report["repaired"]))
         predictor.model.experts.jitter.update({int(i): float(j) for i, j in report["jitter"]})
         predictor.report_jitter()
@@ -98,13 +111,27 @@ def _same(opaque: _Opaque) -> Any:
     return opaque.value
 
 
-def _queries(number: int, X: Any, formula: Formula) -> np.ndarray:
-    X, d = checked_inputs(number, X), len(formula.x_scale.shift)
+def _item(values: tuple[Any, ...], k: int, formula: Formula) -> Any:
+    return values[k]
+
+
+def _report(topic: str, **news: Any) -> None:
+    from distributed import get_worker
+
+    get_worker().log_event(topic, {"repaired": 0, "jitter": [], "columns": [], "partition": 0, **news})
+
+
+def _queries(number: int, X: Any, formula: Formula, topic: str) -> tuple[np.ndarray, np.ndarray | float]:
+    """The queries of a partition in the units of the experts, and what the trend adds."""
+    X, d = checked_inputs(number, X), formula.encoder.n_features
     if X.shape[1] != d:
         raise ValueError(
             f"X has {X.shape[1]} features, but DistributedGPRegressor is expecting {d} features as input."
         )
-    return formula.x_scale.transform(X)
+    Z, notes = formula.encoder.encoded(X)
+    if notes:
+        _report(topic, columns=notes, partition=number)
+    return formula.inputs(Z)
 
 
 def _selected(X: np.ndarray, formula: Formula) -> np.ndarray:
@@ -112,16 +139,21 @@ def _selected(X: np.ndarray, formula: Formula) -> np.ndarray:
 
 
 def _predicted(
-    gathered: Gathered, formula: Formula, latent: bool, topic: str
+    gathered: Gathered,
+    offset: np.ndarray | float,
+    formula: Formula,
+    latent: bool,
+    width: Any,
+    topic: str,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and standard deviation (n, p), in the user's units."""
+    """Mean and standard deviation (n, p), or the ends of intervals, in the user's units."""
     prediction = formula.aggregator.combine(gathered.moments)
     if prediction.repaired or gathered.jitter:
-        from distributed import get_worker
-
-        report = {"repaired": prediction.repaired, "jitter": list(gathered.jitter.items())}
-        get_worker().log_event(topic, report)
-    return formula.restored(prediction.mean, formula.variance(prediction, latent))
+        _report(topic, repaired=prediction.repaired, jitter=list(gathered.jitter.items()))
+    var = formula.variance(prediction, latent)
+    if width is not None:
+        return formula.interval(prediction.mean, var, offset, width)
+    return formula.restored(prediction.mean, var, offset)
 
 
 def _value(

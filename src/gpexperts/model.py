@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 
 from gpexperts.choices import Choice
-from gpexperts.experts.store import ExpertStore
+from gpexperts.columns import ColumnEncoder
+from gpexperts.experts.store import ExpertStore, Observations
+from gpexperts.formula import experts_inputs
 from gpexperts.kernels.base import Covariance
 from gpexperts.scaling import Standardizer
+from gpexperts.target import TargetTransform
 from gpexperts.training.likelihood import TraceRow
+from gpexperts.trend import FittedTrend
 
 __all__ = ["FittedModel", "Seeds"]
 
@@ -32,14 +36,14 @@ class FittedModel:
     x_scale: Standardizer
     """The user's inputs ↔ the units of the experts."""
     y_scale: Standardizer
-    """The user's targets ↔ the units of the experts."""
+    """The user's targets, transformed and less the trend ↔ the units of the experts."""
     experts: ExpertStore
     """Rows, hyperparameters and factors."""
     centroids: np.ndarray
     """(M, d) mean input of each expert, in the units of the experts."""
     labels: np.ndarray | None
-    """(n,) expert of each training row; −1 for rows that GRBCM shares, −2 for rows held out by `calibrate`;
-    None where the rows are on a cluster."""
+    """(n,) expert of each training row; −1 for rows that GRBCM shares, −2 for rows held out by `calibrate`,
+    −3 for rows of weight 0; None where the rows are on a cluster."""
     one_output: bool
     """Whether y had one dimension."""
     trace: tuple[TraceRow, ...]
@@ -49,13 +53,42 @@ class FittedModel:
     seeds: Seeds
     calibrate: str | None = None
     """The method that rows were held out for."""
-    held_out: tuple[np.ndarray, np.ndarray] | None = None
-    """Inputs (n, d) and targets (n, p) that no expert has seen, in the units of the experts."""
+    encoder: ColumnEncoder = field(kw_only=True)
+    """The columns of the user's table ↦ inputs."""
+    y_summary: tuple[np.ndarray, np.ndarray] = field(kw_only=True)
+    """Mean and standard deviation (p,) of the training targets, in the user's units."""
+    held_out: Observations | None = None
+    """Rows that no expert has seen, in the units of the experts."""
+    trend: FittedTrend | None = None
+    """What is added to the experts' prediction, or to their inputs."""
+    target: TargetTransform | None = None
+    """What the targets were transformed by; None for nothing."""
+    targets: np.ndarray | None = None
+    """(n, p) targets of the rows that experts have seen, in their order, in the user's units; None where the
+    experts hold them, or where the rows are on a cluster."""
 
     @property
     def covariance(self) -> Covariance:
         """The trained covariance, shared by all experts."""
         return self.experts.covariance
+
+    def inputs(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray | float]:
+        """Return encoded inputs (n, d) in the units of the experts, and what the trend adds (n, p)."""
+        return experts_inputs(X, self.trend, self.x_scale)
+
+    def user_inputs(self, X: np.ndarray) -> np.ndarray:
+        """Return inputs (…, d') of experts in the user's units, encoded, without those of the trend."""
+        return self.x_scale.restore(X)[..., : self.n_inputs]
+
+    @property
+    def n_inputs(self) -> int:
+        """Number of encoded inputs, without those of the trend."""
+        return self.encoder.width
+
+    @property
+    def row_numbers(self) -> np.ndarray | None:
+        """The user's number of each row that experts have seen; None where the rows are on a cluster."""
+        return None if self.labels is None else np.flatnonzero(self.labels >= -1)
 
     @property
     def n_outputs(self) -> int:

@@ -49,6 +49,14 @@ PARAMETERS: dict[str, Parameter] = {
         "are the noise.",
         str,
     ),
+    "categorical_features": Parameter(
+        "from_dtype",
+        '"from_dtype", array-like of bool, int or str, or None',
+        'Which columns are categories. "from_dtype" takes those of data frames that hold categories, text or '
+        "booleans; a mask, positions or names choose columns of frames and arrays; None chooses none. Gaps "
+        "(NaN) are allowed in every column, and dates in data frames; `choices_` describes each column.",
+        None,
+    ),
     "optimizer": Parameter(
         "lbfgs", '"lbfgs" or None', "None keeps the hyperparameters of the given kernel.", None
     ),
@@ -121,6 +129,37 @@ PARAMETERS: dict[str, Parameter] = {
         'learned, to calibrate intervals. "scale" multiplies the variance of an observation by one number '
         'per output. "conformal" takes the widths of `predict_interval` from the quantiles of '
         "|y − mean|/std: at least `level` of new rows lie inside, whatever the model.",
+        str,
+    ),
+    "noise": Parameter(
+        "gaussian",
+        '{"gaussian", "student", "auto"}',
+        '"student" is for outliers: rows beyond four standard deviations of their leave-one-out residual get '
+        "small weights, after Student-t noise. std and intervals are then those of an ordinary observation. "
+        '"auto" keeps what the density of rows given their neighbours prefers.',
+        str,
+    ),
+    "target_transform": Parameter(
+        None,
+        '{None, "log", "yeo-johnson", "auto"} or transformer',
+        "A function of the target that the model is fitted to, for skewed or positive targets. Predictions "
+        "are in the units of the target: mean and std of its distribution, and transformed quantiles. "
+        '"auto" keeps what the density of rows given their neighbours prefers, nothing included.',
+        str,
+    ),
+    "trend": Parameter(
+        None,
+        '{None, "linear", "boosting", "auto"} or regressor',
+        "A regressor that the experts build on, fitted in five folds so that no row is predicted by one that "
+        'has seen it. "boosting" is scikit-learn\'s HistGradientBoosting. "auto" tries both and none, and '
+        "keeps what the density of rows given their neighbours prefers. Of more than 500,000 rows, also on a "
+        "cluster, a sample fits the trend.",
+        str,
+    ),
+    "trend_role": Parameter(
+        "auto",
+        '{"auto", "mean", "input", "both"}',
+        "Whether the trend is the mean that experts correct, one more input of the experts, or both.",
         str,
     ),
 }

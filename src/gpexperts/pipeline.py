@@ -1,6 +1,6 @@
 """The only fit: rows in, a fitted model out, one line per stage.
 
-    rows ─► hold out ─► scale ─► train ─► assign to experts ─► build the store ─► FittedModel
+    rows ─► hold out ─► trend ─► scale ─► train ─► assign to experts ─► build the store ─► FittedModel
 
 Rows of this process and rows on a cluster take the same way; they differ in where rows come from (the
 `RowSource`) and where experts are kept (the `ExpertStore`).
@@ -13,16 +13,22 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.utils import check_random_state
 
-from gpexperts.calibration import HELD_OUT, draw_held_out, kept_labels
+from gpexperts.calibration import ABSENT, HELD_OUT, draw_held_out, kept_labels
 from gpexperts.choices import Choice
+from gpexperts.columns import ColumnEncoder, InputLayout
 from gpexperts.experts.build import Assigned, build_store, training_blocks
+from gpexperts.experts.store import ExpertStore, Observations
 from gpexperts.kernels.base import Covariance
 from gpexperts.kernels.raw import candidate_covariances
 from gpexperts.memory import check_memory
 from gpexperts.model import FittedModel, Seeds
-from gpexperts.partition.assign import Plan, assign, plan_parts, warn_of_fewer
+from gpexperts.outliers import DEGREES
+from gpexperts.partition.assign import Plan, assign, labels_per_row, plan_parts, warn_of_fewer
+from gpexperts.preprocess import Prepared, prepare_rows
 from gpexperts.progress import reporters
-from gpexperts.rows.base import SAMPLE_ROWS, Rows, RowSource
+from gpexperts.row_noise import precisions, with_precision
+from gpexperts.rows.arrays import ArrayRows
+from gpexperts.rows.base import SAMPLE_ROWS, Rows, RowSource, Units
 from gpexperts.rows.dask import DaskRows
 from gpexperts.rows.units import choose_units
 from gpexperts.settings import Settings
@@ -34,6 +40,13 @@ from gpexperts.validation import is_auto
 
 __all__ = ["fit_model"]
 
+ROUNDS = 3
+"""How often rows are weighted by their leave-one-out residuals, for Student-t noise."""
+SETTLED = 0.0005
+"""Share of rows that became or ceased to be outliers, up to which the model is not trained again."""
+OUTLIER = 0.5
+"""Precision below which a row is an outlier."""
+
 
 class Streams(NamedTuple):
     """One source of randomness for each stage, so that no stage depends on how much another draws."""
@@ -43,17 +56,18 @@ class Streams(NamedTuple):
     communication: np.random.RandomState
     sample: np.random.RandomState
     calibration: np.random.RandomState
+    trend: np.random.RandomState
     seeds: Seeds
 
     @classmethod
     def of(cls, random_state: object) -> Streams:
         """Derive all streams from the user's `random_state`."""
-        seeds = check_random_state(random_state).randint(np.iinfo(np.int32).max, size=7)
-        partition, training, communication, sample, calibration = (
-            np.random.RandomState(seeds[k]) for k in (0, 1, 2, 5, 6)
+        seeds = check_random_state(random_state).randint(np.iinfo(np.int32).max, size=8)
+        partition, training, communication, sample, calibration, trend = (
+            np.random.RandomState(seeds[k]) for k in (0, 1, 2, 5, 6, 7)
         )
         later = Seeds(int(seeds[3]), int(seeds[4]))
-        return cls(partition, training, communication, sample, calibration, later)
+        return cls(partition, training, communication, sample, calibration, trend, later)
 
 
 class Trained(NamedTuple):
@@ -64,7 +78,15 @@ class Trained(NamedTuple):
     choice: Choice | None
 
 
-def fit_model(rows: RowSource, settings: Settings, *, one_output: bool) -> FittedModel:
+def fit_model(
+    rows: RowSource,
+    settings: Settings,
+    *,
+    one_output: bool,
+    encoder: ColumnEncoder | None = None,
+    kept: np.ndarray | None = None,
+    n_given: int | None = None,
+) -> FittedModel:
     """Fit a model to rows in the user's units.
 
     Parameters
@@ -73,29 +95,93 @@ def fit_model(rows: RowSource, settings: Settings, *, one_output: bool) -> Fitte
     settings : Settings
     one_output : bool
         Whether y had one dimension.
+    encoder : ColumnEncoder, optional
+        That has made the inputs of the rows; by default these are numbers.
+    kept : ndarray of int, shape (n,), optional
+        The number of each row among the `n_given` rows of the user, where some had weight 0.
+    n_given : int, optional
 
     Returns
     -------
     FittedModel
     """
+    encoder = ColumnEncoder.numbers(rows.n_features) if encoder is None else encoder
     n, streams = rows.n, Streams.of(settings["random_state"])
     held_out = draw_held_out(n, streams.calibration) if settings["calibrate"] else np.empty(0, np.int64)
-    rows, kept_out, plan = _hold_out(rows, settings, held_out)
+    labels = _given_labels(settings, rows.n, kept, n_given)
+    rows, kept_out, plan = _hold_out(rows, settings, labels, held_out)
     _check_memory(settings, rows.n, plan.largest)
+    given = rows
+    prepared = prepare_rows(rows, settings, streams.trend, encoder)
+    rows, choices = prepared.rows, dict(prepared.choices)
+    if isinstance(rows, DaskRows) and rows is not given:
+        rows = rows.kept()
+    trend = None if prepared.trend is None else prepared.trend.trend
 
+    student, layout = prepared.outliers is not None, encoder.layout(rows.n_features)
+    core = _fit_experts(rows, plan, settings, streams, layout, student=student)
+    if student:
+        core = _with_student_noise(core, rows, plan, settings, streams, layout)
+    choices |= core.choices
+    if encoder.choice is not None:
+        choices["columns"] = encoder.choice
+    of_y = given.summary()[1]
+    return FittedModel(
+        x_scale=core.units.x,
+        y_scale=core.units.y,
+        experts=core.experts,
+        centroids=core.assigned.centroids,
+        labels=_labels(core.assigned, n, held_out, kept, n_given),
+        one_output=one_output,
+        trace=tuple(core.trained.trace),
+        choices=choices,
+        seeds=streams.seeds,
+        calibrate=settings["calibrate"],
+        held_out=None if kept_out is None else _observations(kept_out, prepared, core.units),
+        encoder=encoder,
+        y_summary=(of_y.mean, of_y.std),
+        target=prepared.target,
+        trend=trend,
+        targets=given.y if trend is not None and trend.is_mean and isinstance(given, ArrayRows) else None,
+    )
+
+
+class Core(NamedTuple):
+    """Trained experts, and how they came about."""
+
+    units: Units
+    trained: Trained
+    assigned: Assigned
+    experts: ExpertStore
+    choices: dict[str, Choice]
+
+
+def _fit_experts(
+    rows: RowSource,
+    plan: Plan,
+    settings: Settings,
+    streams: Streams,
+    layout: InputLayout,
+    *,
+    student: bool,
+) -> Core:
+    """Scale prepared rows, train, and divide the rows among experts."""
+    choices: dict[str, Choice] = {}
     units, varies = choose_units(
         *rows.summary(),
         standardize=bool(settings["standardize"]),
         kernel_is_object=settings.kernel_is_object,
+        learns_noise=settings["optimizer"] is not None and not student,  # its weights have mean 1
+        standardized=layout.standardized,
     )
     rows = rows.in_units(units)
     sample = rows.sample(SAMPLE_ROWS, streams.sample)
     trainable = settings["optimizer"] is not None and bool(varies.any())
     outputs = np.flatnonzero(varies) if varies.any() else np.arange(rows.n_outputs)
-    sampler = BlockSampler(rows, sample, outputs, streams.training)
-    candidates = candidate_covariances(settings["kernel"], sampler.spread, sampler.y_spread, units.x)
+    shared = layout.scale_index
+    sampler = BlockSampler(rows, sample, outputs, streams.training, shared)
+    candidates = candidate_covariances(settings["kernel"], sampler.spread, sampler.y_spread, units.x, shared)
 
-    choices: dict[str, Choice] = {}
     full, trained = settings["training"] == "full", None
     if not full or (len(candidates) > 1 and trainable):
         trained = _train_on_blocks(candidates, sampler, settings, trainable)
@@ -128,34 +214,78 @@ def fit_model(rows: RowSource, settings: Settings, *, one_output: bool) -> Fitte
     reporters().message(1, f"experts: {how}")
     if is_auto(settings["n_experts"]) and is_auto(settings["expert_size"]) and plan.labels is None:
         choices["n_experts"] = how
-    return FittedModel(
-        x_scale=units.x,
-        y_scale=units.y,
-        experts=experts,
-        centroids=assigned.centroids,
-        labels=_labels(assigned, n, held_out),
-        one_output=one_output,
-        trace=tuple(trained.trace),
-        choices=choices,
-        seeds=streams.seeds,
-        calibrate=settings["calibrate"],
-        held_out=None if kept_out is None else units.apply(kept_out.X, kept_out.y),
-    )
+    return Core(units, trained, assigned, experts, choices)
+
+
+def _with_student_noise(
+    core: Core, rows: RowSource, plan: Plan, settings: Settings, streams: Streams, layout: InputLayout
+) -> Core:
+    """Weight rows by their leave-one-out residuals; train once more if that changes the guess much.
+
+    Rows of a cluster are not trained on again.
+    """
+    reporters().start("weighting rows by their residuals")
+    core = core._replace(experts=core.experts.robust(DEGREES, ROUNDS))
+    if settings["optimizer"] is None or not isinstance(rows, ArrayRows):
+        return core
+    noise = _noise_by_number(core.experts, rows.n)
+    before, after = precisions(rows.noise)[0], precisions(noise)[0]
+    change = float(np.mean(np.abs(before - after) > OUTLIER))
+    reporters().message(1, f"noise: {int((after < OUTLIER).sum())} outliers of {rows.n} rows")
+    if change < SETTLED:
+        return core
+    rows = ArrayRows(rows.X, rows.y, with_precision(rows.noise, *precisions(noise)))
+    core = _fit_experts(rows, plan, settings, streams, layout, student=True)
+    return core._replace(experts=core.experts.robust(DEGREES, ROUNDS))
+
+
+def _noise_by_number(experts: ExpertStore, n: int) -> np.ndarray:
+    """The table of noise (n, 4) in the order of the rows."""
+    numbers, noise = (np.concatenate(list(experts.row_batches(k, 1 << 62))) for k in (2, 3))
+    table = np.empty((n, noise.shape[1]))
+    table[numbers] = noise
+    if experts.shared is not None:
+        table[np.setdiff1d(np.arange(n), numbers)] = experts.shared.noise
+    return table
+
+
+def _observations(rows: Rows, prepared: Prepared, units: Units) -> Observations:
+    """Held-out rows with the inputs and targets of experts, in their units."""
+    if prepared.target is not None:
+        rows = Rows(rows.number, *prepared.target(rows))
+    if prepared.outliers is not None:
+        rows = Rows(rows.number, *prepared.outliers(rows._replace(number=np.full(len(rows.number), -1))))
+    _, X, y, noise = rows
+    if prepared.trend is not None:
+        trend = prepared.trend.trend
+        values = trend.predict(X)
+        X, y = trend.inputs(X, values), trend.residuals(y, values)
+    return Observations(*units.apply(X, y, noise))
+
+
+def _given_labels(
+    settings: Settings, n: int, kept: np.ndarray | None, n_given: int | None
+) -> np.ndarray | None:
+    """The labels that the user gave, of rows with a positive weight."""
+    if settings.partitioner is not None:
+        return None
+    labels = labels_per_row(settings["partition"], n if n_given is None else n_given)
+    return labels if kept is None else labels[kept]
 
 
 def _hold_out(
-    rows: RowSource, settings: Settings, held_out: np.ndarray
+    rows: RowSource, settings: Settings, labels: np.ndarray | None, held_out: np.ndarray
 ) -> tuple[RowSource, Rows | None, Plan]:
     """Take out the rows that calibrate intervals, and plan the parts of the others."""
-    partition, kept_out = settings["partition"], None
+    kept_out = None
     if len(held_out):
-        if settings.partitioner is None:
-            partition = kept_labels(partition, rows.n, held_out)
+        if labels is not None:
+            labels = kept_labels(labels, held_out)
         rows, kept_out = rows.without(held_out), rows.take(held_out)
     aggregator = settings.aggregator
     plan = plan_parts(
         rows.n,
-        partition if settings.partitioner is None else settings.partitioner,
+        labels if labels is not None else settings.partitioner,
         settings["n_experts"],
         settings["expert_size"],
         shares_rows=aggregator.needs_communication,
@@ -263,11 +393,17 @@ def _report_step(row: TraceRow) -> None:
     reporters().advance(1, f"log likelihood {row.log_marginal_likelihood:.6g}, {row.seconds:.1f} s")
 
 
-def _labels(assigned: Assigned, n: int, held_out: np.ndarray) -> np.ndarray | None:
+def _labels(
+    assigned: Assigned, n: int, held_out: np.ndarray, kept: np.ndarray | None, n_given: int | None
+) -> np.ndarray | None:
     """The expert of each of the user's rows."""
-    kept = assigned.labels(n - len(held_out))
-    if kept is None or len(held_out) == 0:
-        return kept
+    own = assigned.labels(n - len(held_out))
+    if own is None:
+        return None
     labels = np.full(n, HELD_OUT)
-    labels[np.delete(np.arange(n), held_out)] = kept
-    return labels
+    labels[np.delete(np.arange(n), held_out)] = own
+    if kept is None or n_given is None:
+        return labels
+    given = np.full(n_given, ABSENT)
+    given[kept] = labels
+    return given

@@ -18,7 +18,7 @@ from gpexperts.choices import Choice
 from gpexperts.engines import Engine
 from gpexperts.experts.local import LocalExperts
 from gpexperts.experts.moments import ExpertMoments, Prediction, Request
-from gpexperts.experts.store import ExpertStore
+from gpexperts.experts.store import ExpertStore, Observations
 from gpexperts.explaining import explained
 from gpexperts.explanation import Explanation
 from gpexperts.formula import Formula
@@ -33,6 +33,7 @@ from gpexperts.prepare import (
     tuned,
 )
 from gpexperts.progress import reporters
+from gpexperts.row_noise import observation_variance, weights
 from gpexperts.selection import Selector
 from gpexperts.settings import Settings
 from gpexperts.training.likelihood import warn_of_jitter
@@ -98,6 +99,9 @@ class Predictor:
             tuning.prune,
             model.covariance.noise_variance,
             scale,
+            model.encoder,
+            model.trend,
+            model.target,
         )
 
     @classmethod
@@ -118,14 +122,14 @@ class Predictor:
         found = tuned(model, settings, selector)
         calibration = None
         if isinstance(found, Tuned):
-            tuning, choices["n_selected"], scores = found
-            calibration = Calibration(np.sort(scores, axis=0))
+            tuning, choices["n_selected"], scores, weight = found
+            calibration = Calibration.of(scores, weight)
             reporters().message(1, f"prediction: {choices['n_selected']}")
         else:
             tuning = found
         predictor = cls(model, settings, selector, tuning, choices, calibration)
         if model.held_out is not None:
-            predictor = predictor._calibrated(*model.held_out)
+            predictor = predictor._calibrated(model.held_out)
         # A selector that fails or a wrong K is an error now, and not at the first prediction.
         predictor.formula.select(model.centroids[:1])
         return predictor
@@ -150,13 +154,15 @@ class Predictor:
         """Where experts are evaluated: those of this process, here."""
         return evaluation_engine(self.model, self.settings)
 
-    def _calibrated(self, X: np.ndarray, y: np.ndarray) -> Predictor:
+    def _calibrated(self, held: Observations) -> Predictor:
         reporters().start("calibrating")
+        X, y, noise = held
         scores = np.empty_like(y)
+        variance = np.broadcast_to(observation_variance(noise, self.formula.noise_variance), len(y))
         for rows, _, prediction in self.batches(X, self.formula.select(X)):
-            std = np.sqrt(prediction.observation_var(self.formula.noise_variance))
+            std = np.sqrt(prediction.observation_var(variance[rows]))
             scores[rows] = np.abs(y[rows] - prediction.mean) / std
-        calibration = Calibration(np.sort(scores, axis=0))
+        calibration = Calibration.of(scores, weights(noise))
         scale = self.model.shaped(calibration.variance_scale)
         choice = Choice(
             self.model.calibrate,
@@ -209,6 +215,49 @@ class Predictor:
         if news:
             warn_of_jitter(f"{len(jitters)} experts (up to {max(jitters):g} of their mean variance)")
 
+    def _moments(self, X: np.ndarray, latent: bool) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and variance (n, p) in the units of the experts, for queries in the same units."""
+        mean, var = np.empty((len(X), self.model.n_outputs)), np.empty((len(X), self.model.n_outputs))
+        for rows, _, prediction in self.batches(X, self.formula.select(X)):
+            mean[rows] = prediction.mean
+            var[rows] = self.formula.variance(prediction, latent)
+        self.report_jitter()
+        return mean, var
+
+    def interval(self, X: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the mean and the ends (n, p) of intervals for queries (n, d), in the user's units."""
+        width = self.interval_width(level)
+        X, offset = self.formula.inputs(X)
+        moments = self._moments(X, latent=False)
+        mean, _ = self.formula.restored(*moments, offset)
+        return mean, *self.formula.interval(*moments, offset, width)
+
+    def score_terms(self, X: np.ndarray, y: np.ndarray) -> dict[str, np.ndarray]:
+        """Return what `metrics.score` needs beside mean and std, for encoded inputs and targets y.
+
+        Nothing where the target is not transformed. Otherwise `z`, standardised residuals of the transformed
+        target, and `log_density`, of the target itself, of the shape of y.
+        """
+        if self.model.target is None:
+            return {}
+        z, log_density = self.scored(X, np.asarray(y, dtype=float).reshape(len(X), -1))
+        return {"z": z.reshape(np.shape(y)), "log_density": log_density.reshape(np.shape(y))}
+
+    def scored(self, X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return standardised residuals and log densities (n, p) of targets y (n, p), in the user's units.
+
+        A residual is that of the transformed target; the density is that of the target itself.
+        """
+        X, offset = self.formula.inputs(X)
+        mean, std = self.formula.transformed(*self._moments(X, latent=False), offset)
+        target = self.model.target
+        if target is None:
+            z = (y - mean) / std
+            return z, -0.5 * z**2 - np.log(std) - 0.5 * np.log(2.0 * np.pi)
+        density = target.log_density(y, mean, std)
+        known = np.isfinite(density)
+        return np.where(known, (target.forward(np.where(known, y, 1.0)) - mean) / std, np.inf), density
+
     def predict(self, X: np.ndarray, *, return_std: bool, latent: bool) -> tuple[np.ndarray, np.ndarray]:
         """Return mean and std, (n, p), in the user's units; std is empty unless requested.
 
@@ -220,20 +269,13 @@ class Predictor:
         latent : bool
             Whether std is that of the noise-free function.
         """
-        X = self.model.x_scale.transform(X)
-        n, p = len(X), self.model.n_outputs
-        index = self.formula.select(X)
-        single = index.shape[1] == 1 and self.formula.n_neighbors == 0
+        X, offset = self.formula.inputs(X)
+        single = self.formula.n_selected == 1 and self.formula.n_neighbors == 0 and self.model.target is None
         if single and not return_std and self.formula.aggregator.keeps_single_mean:
-            mean = expert_means(self.model, self.settings, X, index)[:, 0]
+            mean = expert_means(self.model, self.settings, X, self.formula.select(X))[:, 0]
             self.report_jitter()
-            return self.model.y_scale.restore(mean), np.empty((0, p))
-        mean, var = np.empty((n, p)), np.empty((n, p))
-        for rows, _, prediction in self.batches(X, index):
-            mean[rows] = prediction.mean
-            var[rows] = self.formula.variance(prediction, latent)
-        self.report_jitter()
-        return self.formula.restored(mean, var)
+            return self.model.y_scale.restore(mean) + offset, np.empty((0, self.model.n_outputs))
+        return self.formula.restored(*self._moments(X, latent), offset)
 
     def interval_width(self, level: float) -> Any:
         """Half the width of an interval, a number or (p,), in units of the std of `predict`.
@@ -259,13 +301,13 @@ class Predictor:
                 self._has_no_residuals = not held
                 if held:
                     setups = Setups((self.tuning.n_selected,), (self.tuning.n_neighbors,))
-                    scores = scores_of(held, setups, self.formula.aggregator, self._engine)
-                    self.calibration = Calibration(np.sort(scores, axis=0))
+                    scores, weight = scores_of(held, setups, self.formula.aggregator, self._engine)
+                    self.calibration = Calibration.of(scores, weight)
         return self.calibration
 
     def select(self, X: np.ndarray) -> np.ndarray:
         """Return the selected experts (n, K) of queries in the user's units; pruned ones are −1."""
-        X = self.model.x_scale.transform(X)
+        X, _ = self.formula.inputs(X)
         index = self.formula.select(X)
         if self.formula.prune > 0:
             for rows, moments, _ in self.batches(X, index.copy()):
@@ -274,7 +316,6 @@ class Predictor:
 
     def explain(self, X: np.ndarray) -> Explanation:
         """Return the selected experts of each query, their predictions and weights."""
-        X = self.model.x_scale.transform(X)
         explanation = explained(self.model, self.formula, X, self.batches, self._engine)
         self.report_jitter()
         return explanation
@@ -282,7 +323,7 @@ class Predictor:
 
 def _batch_size(experts: ExpertStore, request: Request, K: int, budget: int) -> int:
     """How many queries fit the budget, by what one of them keeps in memory."""
-    shared = 0 if experts.shared is None else len(experts.shared[0])
+    shared = 0 if experts.shared is None else len(experts.shared.X)
     largest = np.sort(experts.sizes)[::-1][: max(1, K)] + shared
     words = 4 * experts.n_features + (4 + experts.n_outputs) * K
     words += request.n_neighbors * (experts.n_features + experts.n_outputs + 8)

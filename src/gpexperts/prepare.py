@@ -63,7 +63,7 @@ def experts_view(model: FittedModel, settings: Settings, experts: ExpertStore | 
         centroids=model.centroids,
         length_scale=experts.covariance.metric(np.ones(X.shape[1])),
         means_at=means_at,
-        transform=lambda X: model.x_scale.transform(np.asarray(X, dtype=float)),
+        transform=lambda X: model.inputs(np.asarray(X, dtype=float))[0],
         random_state=np.random.RandomState(model.seeds.selection),
     )
 

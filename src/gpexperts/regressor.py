@@ -11,15 +11,16 @@ from typing import Any, Literal, Self, overload
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.gaussian_process.kernels import Kernel
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from gpexperts.engines.dask import portable
 from gpexperts.engines.dask_types import is_collection
 from gpexperts.experts.local import LocalExperts
 from gpexperts.explanation import Explanation
 from gpexperts.fitted import FittedAttributes
-from gpexperts.inputs import training_rows
+from gpexperts.inputs import query_inputs, training_rows
 from gpexperts.lazy import predict_lazily
+from gpexperts.metrics import gaussian_log_density
 from gpexperts.parameters import PARAMETERS, RENAMED, documented
 from gpexperts.pipeline import fit_model
 from gpexperts.predictor import Predictor
@@ -50,9 +51,10 @@ class DistributedGPRegressor(FittedAttributes, CallbackSupport, RegressorMixin, 
         named kernel, of the standardised targets). ``kernel=kernel_`` gives the same model again.
     n_experts_ : int
     labels_ : ndarray of int, shape (n,)
-        Expert of each training row; −1 for shared rows (GRBCM), −2 for rows held out by `calibrate`. Not
-        available for large dask collections.
-    centroids_ : ndarray of shape (n_experts_, n_features_in_)
+        Expert of each training row; −1 for shared rows (GRBCM), −2 for rows held out by `calibrate`, −3
+        for rows of weight 0. Not available for large dask collections.
+    centroids_ : ndarray of shape (n_experts_, d)
+        In the encoded inputs: d is `n_features_in_` unless there are categories, gaps or dates.
     log_marginal_likelihood_value_ : float
         Of the rows that training used last.
     trace_ : list of TraceRow
@@ -93,6 +95,7 @@ class DistributedGPRegressor(FittedAttributes, CallbackSupport, RegressorMixin, 
         expert_size: int | str = "auto",
         partition: Any = "auto",
         kernel: Any = "auto",
+        categorical_features: Any = "from_dtype",
         optimizer: str | None = "lbfgs",
         n_restarts: int = 0,
         training: str = "auto",
@@ -107,11 +110,16 @@ class DistributedGPRegressor(FittedAttributes, CallbackSupport, RegressorMixin, 
         random_state: Any = None,
         verbose: int = 0,
         calibrate: str | None = None,
+        noise: str = "gaussian",
+        target_transform: Any = None,
+        trend: Any = None,
+        trend_role: str = "auto",
     ) -> None:
         self.n_experts = n_experts
         self.expert_size = expert_size
         self.partition = partition
         self.kernel = kernel
+        self.categorical_features = categorical_features
         self.optimizer = optimizer
         self.n_restarts = n_restarts
         self.training = training
@@ -126,6 +134,10 @@ class DistributedGPRegressor(FittedAttributes, CallbackSupport, RegressorMixin, 
         self.random_state = random_state
         self.verbose = verbose
         self.calibrate = calibrate
+        self.noise = noise
+        self.target_transform = target_transform
+        self.trend = trend
+        self.trend_role = trend_role
 
     def __setattr__(self, name: str, value: Any) -> None:
         with self._changing_settings() if name in PARAMETERS else nullcontext():
@@ -153,14 +165,25 @@ class DistributedGPRegressor(FittedAttributes, CallbackSupport, RegressorMixin, 
     # ----------------------------------------------------------------------------------------- fit
 
     @reports_progress
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, noise_std: Any = None) -> Self:
         """Train the shared hyperparameters and divide the rows among experts.
 
         Parameters
         ----------
-        X : array-like of shape (n, d), or dask array or frame with ``engine="dask"``
+        X : array-like or data frame of shape (n, d), or dask array or frame with ``engine="dask"``
+            Data frames are those of pandas, polars and pyarrow. Categories, text, booleans, dates and gaps
+            are encoded; see `categorical_features`.
         y : array-like of shape (n,) or (n, n_outputs)
             Several outputs share the parts and the hyperparameters.
+        sample_weight : array-like of shape (n,), optional
+            Weight of each row, by which its noise variance is divided: at given hyperparameters
+            (``optimizer=None``), a row of weight 2 counts as the row twice. A row of weight 0 is left out.
+            If hyperparameters are learned, weights are first divided by their mean, so that only their
+            ratios matter, and the learned noise is that of a row of average weight.
+        noise_std : array-like of shape (n,), optional
+            Known standard deviation of the error of each target, in the units of y. Its square is added to
+            the noise variance that is learned. For one output only. Predictions are for a new observation
+            without such an error.
 
         Returns
         -------
@@ -169,8 +192,15 @@ class DistributedGPRegressor(FittedAttributes, CallbackSupport, RegressorMixin, 
         with self._all_or_nothing():
             settings = Settings.of(self.get_params(deep=False))
             self.__dict__.pop("table_", None)  # what a model file says of the former training table
-            rows, one_output = training_rows(self, X, y, settings)
-            model = fit_model(rows, settings, one_output=one_output)
+            given = training_rows(self, X, y, settings, sample_weight, noise_std)
+            model = fit_model(
+                given.rows,
+                settings,
+                one_output=given.one_output,
+                encoder=given.encoder,
+                kept=given.kept,
+                n_given=given.n,
+            )
             predictor = Predictor.build(model, settings)
             predictor.report_jitter()
             self._lock = self.__dict__.get("_lock") or threading.RLock()
@@ -196,43 +226,111 @@ class DistributedGPRegressor(FittedAttributes, CallbackSupport, RegressorMixin, 
                 "X is a dask collection, but the experts are in this process. Load it with X.compute(), or "
                 "predict each of its partitions."
             )
-        return validate_data(self, X, reset=False, dtype=np.float64, order="C", ensure_min_samples=0)
+        return query_inputs(self, X)
 
     @overload
-    def predict(self, X: Any, return_std: Literal[False] = False, latent: bool = False) -> np.ndarray: ...
+    def predict(
+        self,
+        X: Any,
+        return_std: Literal[False] = False,
+        latent: bool = False,
+        *,
+        return_interval: None = None,
+    ) -> np.ndarray: ...
     @overload
     def predict(
-        self, X: Any, return_std: Literal[True], latent: bool = False
+        self, X: Any, return_std: Literal[True], latent: bool = False, *, return_interval: None = None
     ) -> tuple[np.ndarray, np.ndarray]: ...
+    @overload
+    def predict(self, X: Any, *, return_interval: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]: ...
     @reports_progress
     def predict(
-        self, X: Any, return_std: bool = False, latent: bool = False
-    ) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
+        self,
+        X: Any,
+        return_std: bool = False,
+        latent: bool = False,
+        *,
+        return_interval: float | None = None,
+    ) -> np.ndarray | tuple[np.ndarray, ...]:
         """Predict at new inputs.
+
+        At most one of `return_std` and `return_interval` may be set.
 
         Parameters
         ----------
-        X : array-like of shape (n, d)
-            For a model on a cluster also a dask array or frame; the result is then lazy.
+        X : array-like or data frame of shape (n, d)
+            For a model on a cluster also a dask array or frame; the result is then lazy. Gaps, and levels
+            that training has not seen, are predicted with a `ColumnWarning` that counts them.
         return_std : bool
             Whether to return standard deviations too.
         latent : bool
             Whether they are those of the noise-free function instead of a new observation. Only the latter
-            are changed by ``calibrate="scale"``.
+            are changed by ``calibrate="scale"``. With `target_transform` the mean is that of the noise-free
+            function too.
+        return_interval : float, optional
+            A probability, such as 0.95: return the ends of the intervals of `predict_interval` too. This also
+            works as ``pipeline.predict(X, return_interval=0.95)``.
 
         Returns
         -------
         mean : ndarray of shape (n,) or (n, n_outputs)
         std : ndarray of the same shape, if `return_std`
+        lower, upper : ndarrays of the same shape, if `return_interval`
         """
-        return self._predicted(self.predictor_, X, return_std=return_std, latent=latent)
+        if return_interval is None:
+            return self._predicted(self.predictor_, X, return_std=return_std, latent=latent)
+        if return_std or latent:
+            given = "return_std=True" if return_std else "latent=True"
+            raise ValueError(
+                f"return_interval={return_interval} and {given} were given; at most one of return_std and "
+                "return_interval may be set, and intervals are those of a new observation. Call predict "
+                "twice for both."
+            )
+        return self._interval(X, return_interval)
+
+    def _interval(self, X: Any, level: Any) -> tuple[Any, Any, Any]:
+        """Mean and the ends of the intervals."""
+        predictor = self.predictor_  # one for width, mean and std
+        model = predictor.model
+        if not self._is_lazy(X):
+            mean, lower, upper = predictor.interval(self._queries(X), level)
+            return model.shaped(mean), model.shaped(lower), model.shaped(upper)
+        width = predictor.interval_width(level)
+        mean, std = self._predicted(predictor, X, return_std=True)
+        if model.target is None:
+            return mean, mean - width * std, mean + width * std
+        names = self._known_names()
+        return mean, *predict_lazily(predictor, X, names, return_std=True, latent=False, width=width)
+
+    @reports_progress
+    def log_density(self, X: Any, y: Any) -> np.ndarray:
+        """Return the log of the predictive density of observed targets.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n, d)
+        y : array-like of shape (n,) or (n, n_outputs)
+
+        Returns
+        -------
+        ndarray of the shape of y
+            log N(y; mean, std²) with mean and std of `predict`; with `target_transform` that of the
+            transformed target, plus the log of the slope.
+        """
+        predictor = self.predictor_
+        model = predictor.model
+        if model.target is None:
+            mean, std = self._predicted(predictor, X, return_std=True)
+            return gaussian_log_density(y, mean, std)
+        Z, targets = self._queries(X), np.asarray(y, dtype=float)
+        if targets.shape != ((len(Z),) if model.one_output else (len(Z), model.n_outputs)):
+            raise ValueError(f"X has {len(Z)} rows, and y has the shape {targets.shape}.")
+        return np.asarray(model.shaped(predictor.scored(Z, targets.reshape(len(Z), -1))[1]))
 
     def _predicted(self, predictor: Predictor, X: Any, *, return_std: bool, latent: bool = False) -> Any:
         model = predictor.model
-        if is_collection(X) and not isinstance(model.experts, LocalExperts):
-            names = getattr(self, "feature_names_in_", None)
-            known = None if names is None else [str(name) for name in names]
-            return predict_lazily(predictor, X, known, return_std=return_std, latent=latent)
+        if self._is_lazy(X):
+            return predict_lazily(predictor, X, self._known_names(), return_std=return_std, latent=latent)
         mean, std = predictor.predict(self._queries(X), return_std=return_std, latent=latent)
         return (model.shaped(mean), model.shaped(std)) if return_std else model.shaped(mean)
 
@@ -240,7 +338,8 @@ class DistributedGPRegressor(FittedAttributes, CallbackSupport, RegressorMixin, 
     def predict_interval(self, X: Any, level: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
         """Predict intervals that contain a new observation with the given probability.
 
-        They are mean ± width · std. Without `calibrate` the width is a quantile of |y − mean| / std of the
+        They are mean ± width · std, or with `target_transform` those of the transformed target, transformed
+        back. Without `calibrate` the width is a quantile of |y − mean| / std of the
         held-out rows that chose the experts (that of a Gaussian where there are too few of them). With
         ``"scale"`` it is that of a Gaussian. With ``"conformal"`` it is a quantile for rows that nothing else
         has used: the probability then holds for any model, on average over new rows that are drawn like the
@@ -261,14 +360,16 @@ class DistributedGPRegressor(FittedAttributes, CallbackSupport, RegressorMixin, 
         TooFewRowsError
             With ``calibrate="conformal"``, if fewer than level / (1 − level) rows were held out.
         """
-        predictor = self.predictor_  # one for width, mean and std
-        width = predictor.interval_width(level)
-        mean, std = self._predicted(predictor, X, return_std=True)
-        return mean - width * std, mean + width * std
+        _, lower, upper = self._interval(X, level)
+        return lower, upper
 
-    def interval_width(self, level: float = 0.95) -> Any:
-        """Return half the width of an interval, a number or (n_outputs,), in units of the predicted std."""
-        return self.predictor_.interval_width(level)
+    def _is_lazy(self, X: Any) -> bool:
+        """Whether X is a collection that the cluster of the experts predicts."""
+        return is_collection(X) and not isinstance(self.model_.experts, LocalExperts)
+
+    def _known_names(self) -> list[str] | None:
+        names = getattr(self, "feature_names_in_", None)
+        return None if names is None else [str(name) for name in names]
 
     def select(self, X: Any) -> np.ndarray:
         """Return the selected experts of each query, best first.

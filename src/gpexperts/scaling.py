@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["FAR", "ColumnSummary", "Standardizer", "check_magnitudes", "scaled_offsets"]
+__all__ = ["FAR", "ColumnSummary", "Standardizer", "check_magnitudes", "rounded", "scaled_offsets"]
 
 FAR = 1e150
 """Scaled values are clipped to ±FAR: squares of larger numbers overflow."""
@@ -38,10 +38,12 @@ class ColumnSummary(NamedTuple):
     """(k,) smallest value."""
     high: np.ndarray
     """(k,) largest value."""
+    weight: float | None = None
+    """Sum of the weights of the rows; None stands for n."""
 
     @classmethod
-    def of(cls, A: np.ndarray) -> ColumnSummary:
-        """Summarise A (n, k)."""
+    def of(cls, A: np.ndarray, weight: np.ndarray | None = None) -> ColumnSummary:
+        """Summarise A (n, k), whose rows may have weights (n,)."""
         if len(A) == 0:
             zero = np.zeros(A.shape[1])
             return cls(0, zero, zero, zero, zero)
@@ -49,20 +51,29 @@ class ColumnSummary(NamedTuple):
         # Relative to each column's largest magnitude: squares of 1e200 would overflow, of 1e-200 vanish.
         size = _size(low, high)
         relative = A / size
-        return _without_rounding(len(A), relative.mean(axis=0) * size, relative.std(axis=0) * size, low, high)
+        if weight is None:
+            mean, std, total = relative.mean(axis=0), relative.std(axis=0), None
+        else:
+            total = float(weight.sum())
+            mean = weight / total @ relative
+            std = np.sqrt(weight / total @ (relative - mean) ** 2)
+        return _without_rounding(len(A), mean * size, std * size, low, high, total)
 
     @classmethod
     def combined(cls, parts: Sequence[ColumnSummary]) -> ColumnSummary:
         """Summarise the rows of several summaries, at least one of which has rows."""
         parts = [part for part in parts if part.n]
         n = sum(part.n for part in parts)
-        share = np.array([part.n for part in parts]) / n
-        means, stds, lows, highs = (np.stack(columns) for columns in list(zip(*parts, strict=True))[1:])
+        weighted = parts[0].weight is not None
+        each = np.array([part.weight if weighted else part.n for part in parts])
+        share = each / each.sum()
+        means, stds, lows, highs = (np.stack(columns) for columns in list(zip(*parts, strict=True))[1:5])
         low, high = lows.min(axis=0), highs.max(axis=0)
         size = _size(low, high)
         mean = share @ (means / size)
         variance = share @ ((stds / size) ** 2 + (means / size - mean) ** 2)
-        return _without_rounding(n, mean * size, np.sqrt(variance) * size, low, high)
+        total = float(each.sum()) if weighted else None
+        return _without_rounding(n, mean * size, np.sqrt(variance) * size, low, high, total)
 
     @property
     def constant(self) -> np.ndarray:
@@ -74,6 +85,14 @@ class ColumnSummary(NamedTuple):
         """(k,) the deviation; 1 for a constant column."""
         return np.where(self.std > 0, self.std, 1.0)
 
+    def shared_spread(self, scale_index: np.ndarray | None) -> np.ndarray:
+        """(k,) the spread of all inputs together that share a length scale, by its number (k,)."""
+        if scale_index is None:
+            return self.spread
+        # Variances are added, as squared distances are.
+        total = np.sqrt(np.bincount(scale_index, weights=self.std**2))[scale_index]
+        return np.where(total > 0, total, 1.0)
+
 
 def _size(low: np.ndarray, high: np.ndarray) -> np.ndarray:
     size = np.maximum(np.abs(low), np.abs(high))
@@ -81,11 +100,11 @@ def _size(low: np.ndarray, high: np.ndarray) -> np.ndarray:
 
 
 def _without_rounding(
-    n: int, mean: np.ndarray, std: np.ndarray, low: np.ndarray, high: np.ndarray
+    n: int, mean: np.ndarray, std: np.ndarray, low: np.ndarray, high: np.ndarray, weight: float | None
 ) -> ColumnSummary:
     """Set the deviation of constant columns, which is rounding of their mean, to 0."""
     rounding = std <= 10 * np.finfo(float).eps * np.sqrt(n) * _size(low, high)
-    return ColumnSummary(n, np.where(rounding, low, mean), np.where(rounding, 0.0, std), low, high)
+    return ColumnSummary(n, np.where(rounding, low, mean), np.where(rounding, 0.0, std), low, high, weight)
 
 
 @dataclass(frozen=True)
@@ -100,7 +119,7 @@ class Standardizer:
     @classmethod
     def of(cls, summary: ColumnSummary) -> Standardizer:
         """Return the standardizer to zero mean and unit variance, both to 9 digits."""
-        scale = _rounded(summary.spread)
+        scale = rounded(summary.spread)
         with np.errstate(over="ignore", invalid="ignore"):
             shift = np.round(summary.mean / scale * 2.0**_BITS) / 2.0**_BITS * scale
         usable = (summary.std > 0) & np.isfinite(shift)
@@ -120,7 +139,8 @@ class Standardizer:
         return Z * self.scale + self.shift
 
 
-def _rounded(values: np.ndarray) -> np.ndarray:
+def rounded(values: np.ndarray) -> np.ndarray:
+    """Return values to 9 digits (30 bits)."""
     mantissa, exponent = np.frexp(values)
     return np.ldexp(np.round(mantissa * 2.0**_BITS) / 2.0**_BITS, exponent)
 

@@ -20,6 +20,9 @@ from gpexperts.memory import bytes_of
 from gpexperts.partition import PARTITIONERS, Partitioner
 from gpexperts.partition.assign import labels_are_given
 from gpexperts.selection import SELECTORS, ClassifierSelector, NearestRowsSelector, Selector
+from gpexperts.target import NAMES as TRANSFORMS
+from gpexperts.trend import ROLES
+from gpexperts.trend.regressors import NAMES
 from gpexperts.validation import (
     check_bool,
     check_count,
@@ -69,6 +72,9 @@ class Settings:
         check_word(values["optimizer"], "optimizer", ("lbfgs", None))
         check_word(values["training"], "training", ("auto", "full"))
         check_word(values["calibrate"], "calibrate", METHODS)
+        check_word(values["noise"], "noise", ("gaussian", "student", "auto"))
+        _check_trend(values)
+        _check_target_transform(values["target_transform"])
         check_count(values["n_restarts"], "n_restarts")
         verbose = values["verbose"]
         check_count(int(verbose) if isinstance(verbose, bool) else verbose, "verbose")
@@ -76,6 +82,7 @@ class Settings:
         check_n_jobs(values["n_jobs"])
         check_seed(values["random_state"])
         _check_neighbors(values)
+        values["categorical_features"] = _categorical(values["categorical_features"])
         partition = values["partition"]
         return cls(
             values=values,
@@ -171,6 +178,56 @@ def _check_neighbors(values: Mapping[str, Any]) -> None:
             f"n_neighbors={m} with aggregation={values['aggregation']!r}: the own expert shares rows with "
             "the other experts, which this rule takes as independent. Use n_selected=0 (the own expert "
             "alone), n_neighbors=0, or aggregation='npae'."
+        )
+
+
+def _categorical(value: Any) -> Any:
+    """Return `categorical_features` as None, "from_dtype", or a list of bool, of int or of str."""
+    if value is None or (isinstance(value, str) and value == "from_dtype"):
+        return value
+    entries = None if isinstance(value, (str, bytes)) else np.asarray(value)
+    if entries is not None and entries.ndim == 1:
+        if entries.dtype.kind in "biuU" or len(entries) == 0:
+            return entries.tolist()
+        if all(isinstance(entry, str) for entry in entries):
+            return [str(entry) for entry in entries]
+    raise ValueError(
+        "categorical_features must be 'from_dtype', None, or a list of bools, of positions or of names, "
+        f"got {value!r}."
+    )
+
+
+def _check_target_transform(transform: Any) -> None:
+    if isinstance(transform, str):
+        check_word(transform, "target_transform", (None, *TRANSFORMS, "auto"))
+    elif transform is not None and not (
+        hasattr(transform, "transform")
+        and hasattr(transform, "inverse_transform")
+        and not isinstance(transform, type)
+    ):
+        raise TypeError(
+            f"target_transform must be None, {', '.join(map(repr, TRANSFORMS))}, 'auto' or a transformer "
+            f"with transform and inverse_transform, got {transform!r}."
+        )
+
+
+def _check_trend(values: Mapping[str, Any]) -> None:
+    """Check the trend and its role."""
+    trend, role = values["trend"], values["trend_role"]
+    check_word(role, "trend_role", ("auto", *ROLES))
+    if isinstance(trend, str):
+        check_word(trend, "trend", (None, *NAMES, "auto"))
+    elif trend is not None and not (
+        hasattr(trend, "fit") and hasattr(trend, "predict") and not isinstance(trend, type)
+    ):
+        raise TypeError(
+            f"trend must be None, {', '.join(map(repr, NAMES))}, 'auto' or a regressor with fit and predict, "
+            f"got {trend!r}."
+        )
+    if trend is not None and role in ("input", "both") and isinstance(values["kernel"], Kernel):
+        raise ValueError(
+            f"trend_role={role!r} adds an input, but the kernel object has the length scales of X. Name a "
+            "kernel, or use trend_role='mean'."
         )
 
 

@@ -19,20 +19,24 @@ from gpexperts.choices import Choice
 from gpexperts.engines.base import Engine
 from gpexperts.experts.moments import ExpertMoments, Prediction, Request
 from gpexperts.held_out import Held
+from gpexperts.row_noise import observation_variance, weights
 
 __all__ = ["NEIGHBORS", "Setups", "Tuned", "Tuning", "leaves_corrections", "scores_of", "tune"]
 
 EXPERTS = (1, 2, 3, 4, 5, 6, 8)
-NEIGHBORS = (32, 64, 128, 256, 512)
-FIRST_NEIGHBORS = 128
-BESIDE = (1, 2, 4)
-"""Candidates of K, of m, the m that is tried first, and candidates of K beside the own expert."""
+NEIGHBORS = (32, 64, 128, 256, 512, 1024)
+FIRST_NEIGHBORS = 256
+BESIDE, NEIGHBORS_BESIDE = (1, 2, 4), 128
+"""Candidates of K and of m, the m that is tried first, and candidates of K and m used together."""
+COMPARED = 500
+"""Held-out rows, about, on which setups are compared. All of them choose the corrections."""
+DOUBLED = 0.04
+"""Nats per query: what twice as many rows of the own expert must gain, as the query then takes four times as
+long."""
 CLOSE = 0.015
 """Nats per query: the own expert and selected experts are tried together if they are this close."""
-BEHIND, FEW_EXPERTS = 0.05, 3
-"""If so few selected experts are this much worse than the own expert, more are not tried."""
-LARGE, EVERY = 256, 4
-"""Own experts with more rows than this are tried on every fourth held-out row first."""
+FEW_EXPERTS = 3
+"""If so few selected experts are worse than the own expert, more are not tried."""
 PRUNINGS = (0.3, 0.1, 0.03, 0.01, 1e-3)
 DISAGREEMENTS = (None, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 64.0)
 ROUGH_DISAGREEMENTS = (None, 0.5, 2.0, 16.0)
@@ -43,7 +47,7 @@ CLIPPED = 40.0
 """Standardised residuals are clipped to this size when setups are compared: otherwise a single row with a
 gross error in its target would decide."""
 FLOORS = (16.0, 8.0, 4.0, 2.0, 1.0, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001)
-PREMIUM = 0.1
+PREMIUM = 0.02
 """Candidates of the smallest factor of the variance, and what the chosen one may cost in nats per query: rare
 large errors, which the held-out rows may not show, decide how small a variance can be."""
 WORTHWHILE = 0.002
@@ -95,6 +99,11 @@ class Tuning(NamedTuple):
         fixed = 0.1 * self.n_selected**1.4
         return own + fixed * (3.0 if self.n_neighbors else 1.0)
 
+    @property
+    def doublings(self) -> float:
+        """log₂ of the cost."""
+        return float(np.log2(self.cost))
+
     def __str__(self) -> str:
         own = f"own expert of {self.n_neighbors} rows" * (self.n_neighbors > 0)
         fixed = f"{self.n_selected} expert{'s' * (self.n_selected > 1)}" * (self.n_selected > 0)
@@ -110,6 +119,31 @@ class Setups(NamedTuple):
     """Candidates of m; 0 stands for no own expert."""
 
 
+class Score(NamedTuple):
+    """How well a setup predicts held-out rows."""
+
+    nlpd: float
+    """After the best correction of the variance: the choice does not depend on what is corrected later."""
+    squared_error: float
+
+    @property
+    def loss(self) -> float:
+        """The mean of NLPD and ½ log of the squared error: the error counts as much as the density."""
+        return 0.5 * (self.nlpd + 0.5 * float(np.log(self.squared_error)))
+
+    def is_as_good_as(self, other: Score) -> bool:
+        """Whether neither NLPD nor squared error is worse."""
+        worse = np.exp(2.0 * WORTHWHILE) * other.squared_error
+        return self.nlpd <= other.nlpd + WORTHWHILE and self.squared_error <= worse
+
+
+class Chosen(NamedTuple):
+    """A setup without corrections, and the scores that decided."""
+
+    tuning: Tuning
+    evidence: dict[str, Any]
+
+
 class Tuned(NamedTuple):
     """The chosen setup."""
 
@@ -117,6 +151,8 @@ class Tuned(NamedTuple):
     choice: Choice
     scores: np.ndarray
     """(n, p) |y − mean| / std of the held-out rows."""
+    weights: np.ndarray
+    """(n,) their weights."""
 
 
 def leaves_corrections(aggregator: Aggregator) -> bool:
@@ -135,14 +171,22 @@ def tune(held: list[Held], setups: Setups, aggregator: Aggregator, engine: Engin
     aggregator : Aggregator
     engine : Engine
     """
-    return _Tuner(held, aggregator, engine).choose(setups)
+    stride = max(1, sum(len(h.y) for h in held) // COMPARED)
+    few = [h._replace(X=h.X[::stride], y=h.y[::stride], noise=h.noise[::stride]) for h in held]
+    chosen = _Tuner(few, aggregator, engine).choose(setups)
+    return _Tuner(held, aggregator, engine).corrected(chosen)
 
 
-def scores_of(held: list[Held], setups: Setups, aggregator: Aggregator, engine: Engine) -> np.ndarray:
-    """Return |y − mean| / std (n, p) of the held-out rows, for one setup and an aggregator as it is."""
+def scores_of(
+    held: list[Held], setups: Setups, aggregator: Aggregator, engine: Engine
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return |y − mean| / std (n, p) of the held-out rows, for one setup and an aggregator as it is.
+
+    Also returned are the weights (n,) of the rows.
+    """
     (k,), (m,) = setups
     tuner = _Tuner(held, aggregator, engine)
-    return tuner.scores(Tuning(k, m), tuner.moments(k, m))
+    return tuner.scores(Tuning(k, m), tuner.moments(k, m)), tuner.weights
 
 
 class _Tuner:
@@ -152,106 +196,103 @@ class _Tuner:
         self.held, self.aggregator, self.engine = held, aggregator, engine
         self.experts = held[0].rest
         self.y = np.concatenate([h.y for h in held])
-        self.noise = self.experts.covariance.noise_variance
+        noise = np.concatenate([h.noise for h in held])
+        self.weights = weights(noise)
+        self.noise = observation_variance(noise, self.experts.covariance.noise_variance)
         self.corrects = leaves_corrections(aggregator)
-        self.tried: dict[Tuning, tuple[float, ExpertMoments]] = {}
+        self.tried: dict[Tuning, Score] = {}
 
-    def choose(self, setups: Setups) -> Tuned:
-        many = self.experts.n_experts > MANY_EXPERTS
-        price = PRICE * (DEARER if many else 1.0)
+    def choose(self, setups: Setups) -> Chosen:
+        """Choose the experts of a query, without corrections of the variance."""
         fixed = [k for k in setups.experts if 0 < k <= self.experts.n_experts]
         own = [m for m in setups.neighbors if m > 0]
-        if own and 0 in setups.experts:
-            self._try_neighbors(own)
+        chosen = [self._best_neighbors(own)] if own and 0 in setups.experts else []
         if fixed and 0 in setups.neighbors:
             self._try_experts(fixed)
         self._try_both(fixed, own, alone=0 in setups.experts, without=0 in setups.neighbors)
-        tuning = self._cheapest(price)
-        loss, moments = self.tried[tuning]
-        by_setup = {str(t): value for t, (value, _) in self.tried.items()}
-        evidence: dict[str, Any] = {"rows": len(self.y), "loss_by_setup": by_setup}
+        tuning = self._cheapest(chosen)
+        loss = self.tried[tuning].loss
+        evidence: dict[str, Any] = {"loss_by_setup": {str(t): score.loss for t, score in self.tried.items()}}
         if tuning.n_selected > 1 and len(fixed) > 1:  # a given K is used as it is
-            by_prune = {p: self._loss(moments.without_weak(p)) for p in PRUNINGS}
+            moments = self.moments(tuning.n_selected, tuning.n_neighbors)
+            by_prune = {p: self._score(moments.without_weak(p)).loss for p in PRUNINGS}
             harmless = [p for p, value in by_prune.items() if value <= loss + 0.5 * WORTHWHILE]
             evidence["loss_by_prune"] = by_prune
             if harmless:
                 tuning = tuning._replace(prune=max(harmless))
-                moments = moments.without_weak(tuning.prune)
+        return Chosen(tuning, evidence)
+
+    def corrected(self, chosen: Chosen) -> Tuned:
+        """Choose the corrections of the variance of a setup."""
+        tuning, evidence = chosen
+        moments = self.moments(tuning.n_selected, tuning.n_neighbors).without_weak(tuning.prune)
+        evidence["rows"] = len(self.y)
         if self.corrects:
             tuning, evidence["nlpd_by_correction"] = self._corrected(tuning, moments)
         evidence["tuning"] = tuning._asdict()
-        reason = _reason(tuning, by_setup, len(self.y))
-        return Tuned(tuning, Choice(str(tuning), reason, evidence), self.scores(tuning, moments))
+        choice = Choice(str(tuning), _reason(tuning, evidence["loss_by_setup"], len(self.y)), evidence)
+        return Tuned(tuning, choice, self.scores(tuning, moments), self.weights)
 
-    def _cheapest(self, price: float) -> Tuning:
-        """The setup with the best loss, after the price of its time."""
-        losses = {t: loss + price * float(np.log2(t.cost)) for t, (loss, _) in self.tried.items()}
-        own = {t: loss for t, loss in losses.items() if t.n_selected == 0}
-        others = {t: loss for t, loss in losses.items() if t.n_selected > 0}
-        if not own or not others:
-            return min(losses, key=losses.__getitem__)
-        best_own, best_other = (min(some, key=some.__getitem__) for some in (own, others))
-        return best_other if losses[best_other] < losses[best_own] - CLEARLY else best_own
+    def _cheapest(self, own: list[Tuning]) -> Tuning:
+        """The setup with the best loss after the price of its time; `own` is empty or the best own expert."""
+        price = PRICE * (DEARER if self.experts.n_experts > MANY_EXPERTS else 1.0)
+        losses = {t: s.loss + price * t.doublings for t, s in self.tried.items() if t.n_selected > 0}
+        if not losses:
+            return own[0]
+        best = min(losses, key=losses.__getitem__)
+        if own and losses[best] > self.tried[own[0]].loss + price * own[0].doublings - CLEARLY:
+            return own[0]
+        return best
 
-    def _try(self, setups: Any) -> None:
-        for tuning, moments in setups:
-            self.tried[tuning] = self._loss(moments), moments
+    def _best_neighbors(self, own: list[int]) -> Tuning:
+        """Choose m of the own expert alone.
 
-    def _try_neighbors(self, own: list[int]) -> None:
-        """Try the own expert alone, from a middle size upwards while it gains, else downwards."""
+        From a middle size on, more rows must gain much. Fewer rows must not be worse, neither in density nor
+        in error.
+        """
 
-        def loss(m: int) -> float:
-            setup = Tuning(0, m)
-            if setup not in self.tried:
-                self._try([(setup, self.moments(0, m))])
-            return self.tried[setup][0]
+        def score(m: int) -> Score:
+            if Tuning(0, m) not in self.tried:
+                self.tried[Tuning(0, m)] = self._score(self.moments(0, m))
+            return self.tried[Tuning(0, m)]
 
-        start = min(range(len(own)), key=lambda i: abs(own[i] - FIRST_NEIGHBORS))
-        first = loss(own[start])
-        for i in range(start + 1, len(own)):
-            if own[i] > LARGE and not self._promises(own[i - 1], own[i]):
-                break
-            if loss(own[i]) > loss(own[i - 1]) - WORTHWHILE:
-                break
-        if first <= min(loss(m) for m in own[start : start + 2]) + WORTHWHILE:
-            for i in range(start - 1, -1, -1):
-                if loss(own[i]) > loss(own[i + 1]) + WORTHWHILE:
-                    break
-
-    def _promises(self, small: int, large: int) -> bool:
-        """Whether an own expert of more rows is better on a part of the held-out rows."""
-        few = [h._replace(X=h.X[::EVERY], y=h.y[::EVERY]) for h in self.held]
-        some = _Tuner(few, self.aggregator, self.engine)
-        some._try((Tuning(0, m), some.moments(0, m)) for m in (small, large))
-        return some.tried[Tuning(0, large)][0] < some.tried[Tuning(0, small)][0] - WORTHWHILE
+        first = i = min(range(len(own)), key=lambda i: abs(own[i] - FIRST_NEIGHBORS))
+        middle = score(own[first])
+        while i > 0 and score(own[i - 1]).is_as_good_as(score(own[i])):
+            i -= 1
+        # More rows are tried only if the last doubling of m has gained as much.
+        if i == first > 0 and middle.loss < score(own[i - 1]).loss - DOUBLED:
+            while i < len(own) - 1 and score(own[i + 1]).loss < score(own[i]).loss - DOUBLED:
+                i += 1
+        return Tuning(0, own[i])
 
     def _try_experts(self, fixed: list[int]) -> None:
         """Try selected experts; few of them first, if there is an own expert to compare with."""
         few = [k for k in fixed if k <= FEW_EXPERTS]
         for tried in [few, fixed] if self.tried and few and few != fixed else [fixed]:
-            best_own = min((loss for loss, _ in self.tried.values()), default=np.inf)
+            best_own = min((score.loss for score in self.tried.values()), default=np.inf)
             moments = self.moments(max(tried), 0)
-            self._try((Tuning(k), moments.first(k)) for k in tried)
-            if min(self.tried[Tuning(k)][0] for k in tried) > best_own + BEHIND:
+            for k in tried:
+                self.tried[Tuning(k)] = self._score(moments.first(k))
+            if min(self.tried[Tuning(k)].loss for k in tried) > best_own:
                 return
 
     def _try_both(self, fixed: list[int], own: list[int], *, alone: bool, without: bool) -> None:
         """Try the own expert beside selected ones, if one of them alone is not clearly better."""
         if not (fixed and own and self.aggregator.needs_covariance):
             return
-        m = min(own, key=lambda m: abs(m - FIRST_NEIGHBORS))
+        m = min(own, key=lambda m: abs(m - NEIGHBORS_BESIDE))
         beside = [k for k in BESIDE if k in fixed] or fixed[-1:]
         if not (alone and without):  # K or m is given
             beside = beside if alone else fixed[-1:]
         else:
-            best = {t: loss for t, (loss, _) in self.tried.items()}
-            best_own = min((t for t in best if t.n_selected == 0), key=best.__getitem__)
-            best_fixed = min((t for t in best if t.n_selected > 0), key=best.__getitem__)
-            if abs(best[best_own] - best[best_fixed]) > CLOSE:
+            best_own = min(score.loss for t, score in self.tried.items() if t.n_selected == 0)
+            best_fixed = min(score.loss for t, score in self.tried.items() if t.n_selected > 0)
+            if abs(best_own - best_fixed) > CLOSE:
                 return
-            m = min(best_own.n_neighbors, FIRST_NEIGHBORS)
         moments = self.moments(max(beside), m)
-        self._try((Tuning(k, m), moments.first(1 + k)) for k in beside)
+        for k in beside:
+            self.tried[Tuning(k, m)] = self._score(moments.first(1 + k))
 
     def moments(self, n_selected: int, n_neighbors: int) -> ExpertMoments:
         request = Request(
@@ -262,21 +303,17 @@ class _Tuner:
         )
         return ExpertMoments.concatenate([h.moments(n_selected, request, self.engine) for h in self.held])
 
-    def _loss(self, moments: ExpertMoments) -> float:
-        """The mean of NLPD, with the best correction if one is to be chosen, and ½ log of the squared error.
-
-        So the choice of a setup does not depend on faults that can be corrected later, and the error counts
-        as much as the density.
-        """
+    def _score(self, moments: ExpertMoments) -> Score:
+        """NLPD, with the best correction if one is to be chosen, and squared error."""
         prediction = self.aggregator.combine(moments)
         residual = self.y - prediction.mean
         if self.corrects:
             tried = self._corrections(Tuning(0), moments, ROUGH_DISAGREEMENTS, ROUGH_LOCAL_NOISES)
             nlpd = min(loss for loss, _ in tried)
         else:
-            nlpd = float(_nlpd(residual, np.sqrt(prediction.observation_var(self.noise))))
-        error = max(float(np.mean(residual**2)), np.finfo(float).tiny)
-        return 0.5 * (nlpd + 0.5 * float(np.log(error)))
+            nlpd = float(_nlpd(residual, np.sqrt(prediction.observation_var(self.noise)), self.weights))
+        error = float(np.average(np.mean(residual**2, axis=1), weights=self.weights))
+        return Score(nlpd, max(error, np.finfo(float).tiny))
 
     def _corrected(self, tuning: Tuning, moments: ExpertMoments) -> tuple[Tuning, dict[str, float]]:
         """Choose the corrections of an observation's variance: the fewest that are as good as the best."""
@@ -299,7 +336,7 @@ class _Tuner:
             floored = tuning._replace(floor=floor)
             prediction = floored.applied(self.aggregator).combine(moments)
             std = np.sqrt(prediction.observation_var(self.noise))
-            if _nlpd(self.y - prediction.mean, std) <= loss + PREMIUM:
+            if _nlpd(self.y - prediction.mean, std, self.weights) <= loss + PREMIUM:
                 return floored
         return tuning
 
@@ -328,7 +365,7 @@ class _Tuner:
         share = 1.0 - prediction.var[:, None] / prior_var[:, None]
         root_factor = np.exp(0.5 * np.log(scales)[:, None, None] * share)
         std = np.sqrt(prediction.observation_var(self.noise)) * root_factor
-        return _nlpd(self.y - prediction.mean, std).tolist()
+        return _nlpd(self.y - prediction.mean, std, self.weights).tolist()
 
     def scores(self, tuning: Tuning, moments: ExpertMoments) -> np.ndarray:
         prediction = tuning.applied(self.aggregator).combine(moments)
@@ -351,10 +388,14 @@ def _reason(tuning: Tuning, by_setup: dict[str, float], n: int) -> str:
     )
 
 
-def _nlpd(residual: np.ndarray, std: np.ndarray) -> np.ndarray:
-    """NLPD (…) of residuals (n, p) and stds (…, n, p), with standardised residuals clipped to ±`CLIPPED`."""
+def _nlpd(residual: np.ndarray, std: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """NLPD (…) of residuals (n, p) and stds (…, n, p), averaged by the weights (n,) of the rows.
+
+    Standardised residuals are clipped to ±`CLIPPED`.
+    """
     z = np.clip(residual / std, -CLIPPED, CLIPPED)
-    return np.asarray(np.mean(0.5 * z**2 + np.log(std), axis=(-2, -1)) + 0.5 * np.log(2.0 * np.pi))
+    each = np.mean(0.5 * z**2 + np.log(std), axis=-1)
+    return np.asarray(np.average(each, axis=-1, weights=weight) + 0.5 * np.log(2.0 * np.pi))
 
 
 def _number_of_corrections(tuning: Tuning) -> int:

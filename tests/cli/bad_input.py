@@ -12,8 +12,6 @@ OPTIONS = (
     "price",
     "--drop",
     "id",
-    "--one-hot",
-    "auto",
     "--config",
     "untrained.toml",
     "--n-experts",

@@ -38,7 +38,7 @@ def houses(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_houses(folder / "test_houses.csv", 60, 1)
     write_houses(folder / "new_houses.csv", 20, 2, target=False)
     (folder / "untrained.toml").write_text('optimizer = "none"\n')
-    argv = ["fit", "houses.csv", "-t", "price", "--drop", "id", "--one-hot", "auto", "-o", "houses.gpx"]
+    argv = ["fit", "houses.csv", "-t", "price", "--drop", "id", "-o", "houses.gpx"]
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         patch.setattr(sys, "argv", ["gpexperts", *argv, "--n-experts", "3", "--kernel", "rbf", "--quiet"])

@@ -17,7 +17,7 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
 
-from gpexperts.tables import reading
+from gpexperts.tables import csv_reader, reading
 from tests.cli.bad_input import COMMANDS, GOOD, ROWS, not_matching, refusals
 
 # A length scale at its bound is reported, which is no failure of the command.
@@ -177,7 +177,7 @@ def test_file_that_changes_while_it_is_read(run, monkeypatch, change, ending: st
     table = pacsv.read_csv("test_houses.csv")
     name = f"table.{ending}"
     if ending == "csv":
-        content, looked = Path("test_houses.csv").read_bytes(), "names_in"
+        content, looked = Path("test_houses.csv").read_bytes(), "read_head"
     else:
         sink, looked = pa.BufferOutputStream(), "_check_description"
         if ending == "parquet":
@@ -186,14 +186,15 @@ def test_file_that_changes_while_it_is_read(run, monkeypatch, change, ending: st
             with pa.ipc.new_file(sink, table.schema) as writer:
                 writer.write_table(table)
         content = sink.getvalue().to_pybytes()
-    look = getattr(reading, looked)
+    place = csv_reader if ending == "csv" else reading
+    look = getattr(place, looked)
 
     def check_and_change(*args: object) -> object:
         seen = look(*args)
         change(Path(name))
         return seen
 
-    monkeypatch.setattr(reading, looked, check_and_change)
+    monkeypatch.setattr(place, looked, check_and_change)
     for command in COMMANDS:
         Path(name).write_bytes(content)
         Path("out.csv").write_text("precious")

@@ -32,9 +32,23 @@ ERRORS = {
     (*FIT, "--features", "size"): "has no column size",
     (*FIT, "--features", "area,price"): "also among --features",
     (*FIT, "--features", "area", "--drop", "area"): "No column of houses.csv is left as an input",
-    (*FIT, "--drop", "id"): "a model needs numbers: town (3 different values). Either encode",
-    (*FIT, "--one-hot", "auto"): "Column id has 300 different values",
-    (*FIT, "--drop", "id,town", "--one-hot", "town"): "town, which is not among the inputs",
+    (*FIT, "--drop", "id", "--type", "town=word"): "--type town=word: the type is one of number, boolean",
+    (*FIT, "--type", "towncategory"): "--type is COLUMN=TYPE, such as station=category; got 'towncategory'",
+    (*FIT, "--type", "city=category"): "has no column city",
+    (*FIT, "--sep", ";;"): "--sep is one character",
+    (*FIT, "--decimal", "x"): "--decimal is . or ,; got 'x'",
+    (*FIT, "--thousands", ".", "--decimal", "."): "are both '.'; they must differ",
+    (*FIT, "--encoding", "klingon"): "--encoding 'klingon' is unknown; try utf-8",
+    (*FIT, "--test", "20"): "--test is a share between 0 and 1, such as 0.2; got 20.0",
+    (*FIT, "--cv", "1"): "--cv must be from 2 to 150 for 300 rows; got 1",
+    (*FIT, "--cv", "5", "--test", "0.2"): "--cv cannot be combined with --test",
+    (*FIT, "--time-split", "town"): "--time-split town: rows are ordered by a date or a number",
+    (*FIT, "--features", "area", "--config", "key.toml"): "sets colour in [table]; its keys are file",
+    (*FIT, "--features", "area", "--config", "kind.toml"): "drop in [table] takes names; got 3",
+    (*FIT, "--features", "area", "--config", "place.toml"): "belong below [table]",
+    ("inspect", "header.csv"): "header.csv has no rows",
+    ("inspect", "none.csv"): "none.csv does not exist",
+    ("inspect", "houses.csv", "-t", "cost"): "has no column cost",
     (*FIT, "--features", "area", "--n-experts", "0"): "n_experts must be at least 1",
     (*FIT, "--features", "area", "--n-experts", "many"): "n_experts must be 'auto' or a positive int",
     (*FIT, "--features", "area", "--kernel", "rough"): "Unknown kernel 'rough'",
@@ -43,24 +57,26 @@ ERRORS = {
     (*FIT, "--features", "area", "--config", "stage.toml"): "[selection] needs a name",
     (*FIT, "--features", "area", "--config", "setting.toml"): "unexpected keyword argument 'colour'",
     (*FIT, "--features", "area", "--config", "none.toml"): "No such file",
-    ("fit", "houses.csv", "-t", "town", "--features", "area", "-o", "new.gpx"): "target town holds string",
+    ("fit", "houses.csv", "-t", "town", "--features", "area", "-o", "new.gpx"): "target town holds text,",
     ("fit", "houses.csv", "-t", "price", "--features", "area", "-o", "no/new.gpx"): "folder no does not",
     ("fit", "twice.csv", *FIT[2:]): "several columns of the same name: a",
     ("fit", "empty.csv", *FIT[2:]): "is empty",
     ("fit", "header.csv", *FIT[2:]): "has no rows",
     ("fit", "ragged.csv", *FIT[2:]): "ragged.csv cannot be read: CSV parse error",
-    ("fit", "dates.csv", *FIT[2:]): "hold neither numbers nor text: when (date32[day])",
-    ("fit", "infinite.csv", *FIT[2:]): "Column a of infinite.csv holds infinity in 1 rows",
-    ("fit", "clash.csv", *FIT[2:], "--one-hot", "a"): "makes an input a=x, which is also a column",
-    ("fit", "blank.csv", *FIT[2:], "--drop-missing"): "no row without missing values: 2 are missing in a",
+    ("fit", "clash.csv", *FIT[2:]): "makes an input 'a=x', which is also a column",
+    ("fit", "blank.csv", *FIT[2:]): "is left as an input (a: all values are missing)",
+    ("fit", "gaps.csv", *FIT[2:], "--drop-missing"): "no row without missing values: 1 are missing in a",
+    ("fit", "bad.csv", *FIT[2:]): "2 problems. The target price holds text, such as x, y, z; a "
+    "regression needs numbers. Column a holds numbers, but 25% of its values are not, such as 'b'.",
     ("predict", "none.gpx", "new_houses.csv", "-o", "out.csv"): "No such file",
     ("predict", "houses.csv", "new_houses.csv", "-o", "out.csv"): "is not a gpexperts model",
     ("predict", "cut.gpx", "new_houses.csv", "-o", "out.csv"): "cut short",
     ("predict", "houses.gpx", "twice.csv", "-o", "out.csv"): "same name",
     ("predict", "houses.gpx", "header.csv", "-o", "out.csv"): "has no column area, rooms, town",
-    ("predict", "houses.gpx", "unseen.csv", "-o", "out.csv"): "holds east, which the training table did not",
-    ("predict", "houses.gpx", "words.csv", "-o", "out.csv"): "invalid value 'large'",
-    ("predict", "houses.gpx", "words.parquet", "-o", "out.csv"): "Column area of words.parquet should hold",
+    ("predict", "houses.gpx", "words.csv", "-o", "out.csv"): "No row of words.csv can be predicted. 1 row "
+    "cannot be predicted (area is 'large' in row 2).",
+    ("predict", "houses.gpx", "words.parquet", "-o", "out.csv"): "(area is 'large' in row 1)",
+    ("predict", "houses.gpx", "lists.parquet", "-o", "out.csv"): "Column area of lists.parquet should hold",
     ("predict", "houses.gpx", "new_houses.csv", "-o", "out.csv", "--keep", "key"): "has no column key",
     ("predict", "houses.gpx", "mean.csv", "-o", "out.csv", "--keep", "mean"): "column mean cannot be kept",
     ("predict", "houses.gpx", "new_houses.csv", "-o", "out.csv", "--level", "95"): "strictly between 0 and 1",
@@ -69,7 +85,7 @@ ERRORS = {
     ("predict", "houses.gpx", "-", "--format", "parquet", "-o", "out.csv"): "Standard input and output are",
     ("evaluate", "houses.gpx", "new_houses.csv"): "has no column price",
     ("info", "houses.csv"): "is not a gpexperts model",
-    ("fit", "houses.csv", "-o", "new.gpx"): "Missing option",
+    ("fit", "houses.csv", "-o", "new.gpx"): "Give --target COLUMN, as an option or in [table] of --config",
     ("fits",): "No such command",
 }  # fmt: skip
 
@@ -84,12 +100,15 @@ def test_errors_end_with_code_2_and_one_paragraph(run, args: tuple[str, ...]) ->
     Path("empty.csv").write_text("")
     Path("header.csv").write_text("a,price\n")
     Path("ragged.csv").write_text("a,price\n1,2\n3\n")
-    Path("dates.csv").write_text(table_with("when", "2024-01-01", "2024-01-02"))
-    Path("infinite.csv").write_text(table_with("a", "1", "inf"))
+    Path("key.toml").write_text("[table]\ncolour = 1")
+    Path("kind.toml").write_text("[table]\ndrop = 3")
+    Path("place.toml").write_text('drop = "id"')
+    Path("bad.csv").write_text("price,a\nx,1\ny,2\nz,b\nx,3\n")
+    Path("gaps.csv").write_text("a,b,price\n,1,2\n1,,3\n")
+    pq.write_table(pa.table({"area": [[1.0]], "rooms": [1], "town": ["west"]}), "lists.parquet")
     Path("clash.csv").write_text("a,a=x,price\nx,1,2\ny,2,3\n")
     Path("blank.csv").write_text(table_with("a", "", "NA"))
     Path("cut.gpx").write_bytes(Path("houses.gpx").read_bytes()[:-100])
-    Path("unseen.csv").write_text("area,rooms,town\n50,2,east\n")
     Path("words.csv").write_text("area,rooms,town\nlarge,2,west\n")
     pq.write_table(pa.table({"area": ["large"], "rooms": [1], "town": ["west"]}), "words.parquet")
     Path("mean.csv").write_text("area,rooms,town,mean\n50,2,west,1\n")

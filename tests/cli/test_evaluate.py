@@ -10,7 +10,7 @@ import pytest
 
 import gpexperts
 from gpexperts.metrics import crps, smse
-from tests.cli.houses import direct
+from tests.cli.houses import direct, write_as
 
 # A length scale at its bound is reported, which is no failure of the command.
 pytestmark = pytest.mark.filterwarnings("default::gpexperts.exceptions.GpexpertsWarning")
@@ -31,3 +31,11 @@ def test_scores_equal_those_of_metrics(run) -> None:
     out = run("evaluate", "houses.gpx", "test_houses.csv").out
     for word in ("SMSE", "RMSE", "MSLL", "NLPD", "CRPS", "coverage 99 %", "per query"):
         assert word in out
+
+
+def test_the_training_table_is_recognised_in_any_format(run) -> None:
+    write_as(pacsv.read_csv("houses.csv"), "same.parquet")
+    for name in ("houses.csv", "same.parquet"):
+        ended = run("evaluate", "houses.gpx", name)
+        assert f"{name} is the table that the model was fitted to: these scores are too good" in ended.err
+    assert run("evaluate", "houses.gpx", "test_houses.csv").err == ""

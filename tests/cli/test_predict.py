@@ -26,7 +26,7 @@ def test_columns_are_found_by_name_on_standard_input(run) -> None:
     assert ended.code == 0
     assert ended.err == ""
     lines = ended.out.splitlines()
-    assert lines[0] == '"extra","town","mean","std","lower","upper"'
+    assert lines[0] == '"extra","town","mean","std","lower","upper","outside"'
     model = gpexperts.load("houses.gpx")
     mean, std = direct(model, table)
     first = lines[1].split(",")
@@ -54,7 +54,7 @@ def test_explain_adds_selected_experts_and_weights(run) -> None:
 @pytest.mark.parametrize("n_selected", ["0", "2"])
 def test_explain_adds_the_rows_of_the_own_expert(run, n_selected: str) -> None:
     options = ["--n-neighbors", "12", "--n-selected", n_selected, "--n-experts", "3"]
-    table = ["houses.csv", "--target", "price", "--drop", "id", "--one-hot", "auto", "--kernel", "rbf"]
+    table = ["houses.csv", "--target", "price", "--drop", "id", "--kernel", "rbf"]
     assert run("fit", *table, *options, "-o", "own.gpx").code == 0
     for out in ("out.parquet", "out.csv"):
         assert run("predict", "own.gpx", "new_houses.csv", "--explain", "-o", out).code == 0
@@ -65,7 +65,7 @@ def test_explain_adds_the_rows_of_the_own_expert(run, n_selected: str) -> None:
     for q, row in enumerate(out):
         assert len(row["experts"]) <= int(n_selected)
         assert row["own_weight"] == own.weight[q]
-        weights = dict(zip(1 + own.rows[q], own.row_weight[q], strict=True))
+        weights = dict(zip(2 + own.rows[q], own.row_weight[q], strict=True))
         assert len(row["rows"]) == 10
         assert [weights[number] for number in row["rows"]] == row["row_weights"]
         assert abs(row["row_weights"][0]) == np.abs(own.row_weight[q]).max()
@@ -78,11 +78,11 @@ def test_table_without_rows(run) -> None:
         write_as(pacsv.read_csv("new_houses.csv").slice(0, 0), name)
         assert run("predict", "houses.gpx", name, "-o", "out.parquet", "--keep", "id").code == 0
         assert pq.read_table("out.parquet").num_rows == 0
-    assert "no complete rows" in run("evaluate", "houses.gpx", "none.csv", "--target", "rooms").err
+    assert "has no rows to compare with" in run("evaluate", "houses.gpx", "none.csv", "--target", "rooms").err
 
 
 def test_conformal_intervals_equal_those_of_python(run) -> None:
-    args = ("--drop", "id", "--one-hot", "auto", "--calibrate", "conformal")
+    args = ("--drop", "id", "--calibrate", "conformal")
     assert run(*FIT, *args, "-q").code == 0
     model = gpexperts.load("new.gpx")
     assert model.calibrate == "conformal"
@@ -111,3 +111,56 @@ def test_conformal_intervals_equal_those_of_python(run) -> None:
     assert (ended.code, Path("out.parquet").exists()) == (2, False)
     assert "needs at least 99 rows held out" in ended.err
     assert "calibrate must be" in run(*FIT, *args[:-1], "conform").err
+
+
+def test_every_row_is_kept_and_kept_columns_keep_their_types(run) -> None:
+    Path("new.csv").write_text(
+        "key,code,day,area,rooms,town\n1,007,2024-01-31,50,2,west\n2,008,2024-02-01,large,2,west\n"
+        "3,009,2024-02-02,,,\n4,010,2024-02-03,999,2,west\n5,011,2024-02-04,50,,east\n"
+    )
+    keep = ("--keep", "key,code,day")
+    ended = run("predict", "houses.gpx", "new.csv", *keep, "-o", "out.parquet")
+    assert ended.code == 0
+    assert ended.err == (
+        "3 rows predicted. 2 rows cannot be predicted (area is 'large' in row 3; 1 without area; 1 without "
+        "rooms; 1 without town). Levels that training has not seen: town (1 row). Outside the range of the "
+        "training rows: area (1 row). Gaps in columns that had none in training were filled: rooms (1 row).\n"
+    )
+    out = pq.read_table("out.parquet")
+    assert [str(out.schema.field(name).type) for name in ("key", "code", "day")] == [
+        "int64",
+        "string",
+        "date32[day]",
+    ]
+    assert out["key"].to_pylist() == [1, 2, 3, 4, 5]
+    for name in ("mean", "std", "lower", "upper"):
+        assert out[name].is_null().to_pylist() == [False, True, True, False, False]
+    assert out["outside"].to_pylist() == [None, None, None, "area", "town"]
+    assert run("predict", "houses.gpx", "new.csv", "--explain", "-o", "explained.parquet").code == 0
+    assert pq.read_table("explained.parquet")["experts"].is_null().to_pylist() == [
+        False,
+        True,
+        True,
+        False,
+        False,
+    ]
+
+
+def test_several_targets(run) -> None:
+    args = ("houses.csv", "-t", "price", "-t", "rooms", "-o", "two.gpx", "--config", "untrained.toml")
+    assert run("fit", *args, "--n-experts", "2", "--kernel", "rbf", "--test", "0.2").code == 0
+    assert gpexperts.load("two.gpx").table_.targets == ["price", "rooms"]
+    assert run("predict", "two.gpx", "new_houses.csv", "-o", "out.parquet").code == 0
+    out = pq.read_table("out.parquet")
+    ends = ("mean", "std", "lower", "upper")
+    assert out.column_names == [*(f"{t}_{end}" for t in ("price", "rooms") for end in ends), "outside"]
+    model = gpexperts.load("two.gpx")
+    del model.feature_names_in_
+    table = pacsv.read_csv("new_houses.csv")
+    X = np.delete(inputs(table), 1, axis=1)  # without rooms
+    np.testing.assert_array_equal(np.column_stack([out["price_mean"], out["rooms_mean"]]), model.predict(X))
+    assert json.loads(run("evaluate", "two.gpx", "test_houses.csv", "--json").out)["n"] == 60
+    assert (
+        "--explain is for models of one target"
+        in run("predict", "two.gpx", "new_houses.csv", "--explain", "-o", "o.csv").err
+    )

@@ -19,7 +19,7 @@ from tests.cli.houses import COMMAND, FIT
 pytestmark = pytest.mark.filterwarnings("default::gpexperts.exceptions.GpexpertsWarning")
 
 
-@pytest.mark.parametrize("command", ["fit", "predict", "evaluate", "info", "report"])
+@pytest.mark.parametrize("command", ["inspect", "fit", "predict", "evaluate", "info", "report"])
 def test_example_in_help_runs(run, command: str) -> None:
     out = run(command, "--help").out
     (example,) = re.findall(rf"^ *gpexperts ({command} .*?) *$", out, flags=re.MULTILINE)
@@ -86,14 +86,14 @@ def test_bad_row_on_standard_input_ends_the_process_with_a_message(run) -> None:
     assert process.stdin is not None
     assert process.stderr is not None
     with process, process.stderr:
-        rows = memoryview(b"area,rooms,town\n50,two,west\n" + b"50,2,west\n" * 200_000)
+        rows = memoryview(b"area,rooms,town\n50,2,west\n50,2,west,east\n" + b"50,2,west\n" * 200_000)
         with contextlib.suppress(BrokenPipeError):  # the process may have ended
             while rows:
                 rows = rows[process.stdin.write(rows) :]
         process.stdin.close()
         assert process.wait(timeout=100) == 2
         message = process.stderr.read().decode()
-    assert "column rooms, row 2: invalid value 'two'" in message
+    assert "Expected 3 columns, got 4: 50,2,west,east" in message
     assert message.count("\n") == 1
     assert not Path("out.csv").exists()
 

@@ -208,8 +208,8 @@ def test_collections_that_are_refused(client, data) -> None:
     X, y, _ = data
     dX, dy = da.from_array(X, chunks=(120, 2)), da.from_array(y, chunks=120)
     spoilt = X.copy()
-    spoilt[250, 0] = np.nan
-    with pytest.raises(ValueError, match=r"X \(partition 2\) contains NaN"):
+    spoilt[250, 0] = np.inf
+    with pytest.raises(ValueError, match=r"X \(partition 2\) contains infinity"):
         fixed(engine=client).fit(da.from_array(spoilt, chunks=(120, 2)), dy)
     with pytest.raises(ValueError, match="X has 300 rows and y has 299"):
         fixed(engine=client).fit(dX, y[:-1])
@@ -289,3 +289,57 @@ def test_grid_search_on_a_cluster(client, data) -> None:
     X, y, _ = data
     search = GridSearchCV(fixed(engine=client, n_selected=1), {"n_experts": [2, 3]}, cv=2).fit(X, y)
     assert search.best_params_["n_experts"] in (2, 3)
+
+
+# ------------------------------------------------------------------------ categories, gaps and dates
+
+
+def mixed_table(X: np.ndarray) -> pd.DataFrame:
+    n = len(X)
+    frame = pd.DataFrame(
+        {
+            "x": X[:, 0],
+            "town": pd.Categorical(np.array(["north", "south", "west"])[np.arange(n) % 3]),
+            "code": [f"c{i % 5}" for i in range(n)],
+            "when": pd.date_range("2024-01-01", periods=n, freq="5h"),
+        }
+    )
+    frame.loc[frame.index % 25 == 3, "x"] = np.nan
+    return frame
+
+
+@pytest.mark.usefixtures("_few_rows_are_many")
+@pytest.mark.parametrize("known", [True, False])
+def test_columns_of_partitions_are_encoded_as_those_of_a_table(client, data, known: bool) -> None:
+    X, y, X_new = data
+    frame = mixed_table(X)
+    table = dd.from_pandas(frame.assign(y=y), npartitions=3)
+    if not known:
+        table["town"] = table["town"].cat.as_unknown()
+    settings = {"kernel": 1.0 * RBF(1.0) + WhiteKernel(0.02)}
+    there = fixed(**settings, engine=client).fit(table[list(frame.columns)], table["y"])
+    here = fixed(**settings).fit(frame, y)
+    assert there.model_.encoder == here.model_.encoder
+    assert there.choices_["columns"] == here.choices_["columns"]
+    new = mixed_table(X_new)
+    assert_same(there, here, new)
+    lazy = there.predict(dd.from_pandas(new, npartitions=2))
+    np.testing.assert_allclose(client.compute(lazy, sync=True), here.predict(new), rtol=0, atol=1e-10)
+    mean, lower, upper = there.predict(dd.from_pandas(new, npartitions=2), return_interval=0.9)
+    np.testing.assert_allclose(
+        client.compute([mean, lower, upper], sync=True), here.predict(new, return_interval=0.9), atol=1e-8
+    )
+
+
+@pytest.mark.usefixtures("_few_rows_are_many")
+def test_gaps_of_dask_arrays_are_those_of_arrays(client, data) -> None:
+    X, y, X_new = data
+    X = X.copy()
+    X[::9, 1] = np.nan
+    settings = {"kernel": 1.0 * RBF(1.0) + WhiteKernel(0.02)}
+    there = fixed(**settings, engine=client).fit(
+        da.from_array(X, chunks=(120, 2)), da.from_array(y, chunks=120)
+    )
+    here = fixed(**settings).fit(X, y)
+    assert there.model_.encoder == here.model_.encoder
+    assert_same(there, here, X_new)

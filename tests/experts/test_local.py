@@ -9,7 +9,9 @@ from sklearn.gaussian_process.kernels import RBF, DotProduct, Matern, RationalQu
 
 from gpexperts.experts.gather import pair_covariance
 from gpexperts.experts.local import LocalExperts
+from gpexperts.experts.store import Observations
 from gpexperts.kernels.named import covariance_of
+from gpexperts.row_noise import plain
 from tests.problems import Problem, local_gps
 
 KERNELS = {
@@ -109,9 +111,9 @@ def test_dropped_factors_do_not_change_the_predictions(problem: Problem, budget:
 
 
 def test_every_expert_sees_the_shared_rows(problem: Problem) -> None:
-    shared = problem.X_new[:5], np.ones((5, 1))
+    shared = Observations(problem.X_new[:5], np.ones((5, 1)), plain(5))
     experts = experts_of(problem, shared=shared)
-    X, y = experts.rows(2)
+    X, y, _ = experts.rows(2)
     np.testing.assert_array_equal(X[:5], shared[0])
     np.testing.assert_array_equal(y[5:, 0], problem.y[problem.labels == 2])
     assert experts.size(2) == len(X) == 25

@@ -81,9 +81,8 @@ def test_disagreement_has_its_degrees_of_freedom_as_mean_where_the_kernel_is_rig
         [np.linalg.cholesky(covariance.gram(P) + 0.05 * np.eye(40)) @ rng.normal(size=40) for P in points]
     )
     sq = ((points - X) ** 2).sum(axis=2) / 0.09
-    near = Neighbourhood(
-        points, y[:, :, None], sq, np.full(400, np.inf), np.zeros_like(sq, int), np.zeros_like(sq, int)
-    )
+    none = np.zeros_like(sq, int)
+    near = Neighbourhood(points, y[:, :, None], np.empty((400, 40, 0)), sq, np.full(400, np.inf), none, none)
     own = own_predictions(covariance, near, X[:, 0], SERIAL, local_noise=True)
     assert np.mean(own.disagreement) == pytest.approx(len(module.nested(40)), rel=0.15)
 
@@ -162,7 +161,7 @@ def test_the_noise_of_shared_rows_counts_in_the_covariance(name: str) -> None:
         X_i = experts.rows(e)[0]
         q_i = experts.predict(e, T, weights=True).weights
         position = near.position - experts.offsets[e]
-        R = own_covariance(covariance, near.X, position, q_0, X_i, q_i)
+        R = own_covariance(covariance, near.X, near.noise, position, q_0, X_i, q_i)
         for i in range(len(T)):
             same = position[i][:, None] == np.arange(len(X_i))
             shared += same.sum()
@@ -208,7 +207,9 @@ def neighbourhood(X: np.ndarray, y: np.ndarray, T: np.ndarray) -> Neighbourhood:
     sq = ((T[:, None] - X) ** 2).sum(axis=2)
     order = np.argsort(sq, axis=1, kind="stable")
     sq = np.take_along_axis(sq, order, axis=1)
-    return Neighbourhood(X[order], y[order], sq, np.full(len(T), np.inf), order, order)
+    return Neighbourhood(
+        X[order], y[order], np.empty((*order.shape, 0)), sq, np.full(len(T), np.inf), order, order
+    )
 
 
 def test_duplicates_with_unequal_targets_are_averaged() -> None:

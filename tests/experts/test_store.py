@@ -19,6 +19,7 @@ from gpexperts.experts.moments import ExpertMoments, Request
 from gpexperts.experts.store import ExpertStore
 from gpexperts.kernels.named import covariance_of
 from gpexperts.partition.base import Parts
+from gpexperts.row_noise import plain
 from gpexperts.rows.base import Rows
 from tests.clusters import in_process_client
 
@@ -58,7 +59,7 @@ def engine() -> Iterator[DaskEngine]:
 
 
 def rows_between(a: int, b: int) -> Rows:
-    return Rows(NUMBERS[a:b], TABLE.X[a:b], TABLE.y[a:b])
+    return Rows(NUMBERS[a:b], TABLE.X[a:b], TABLE.y[a:b], plain(b - a))
 
 
 def part_of_shard(a: int, b: int) -> Parts:
@@ -73,7 +74,7 @@ def build(request, engine: DaskEngine) -> Build:
     """Builds a store of the parts above, with or without a communication set."""
 
     def built(shared: bool = False, covariance: Any = COVARIANCE, memory_budget: Any = "1GB") -> ExpertStore:
-        communication = Rows(np.arange(8), *TABLE.shared) if shared else None
+        communication = Rows(np.arange(8), *TABLE.shared, plain(8)) if shared else None
         where: Any = ThreadEngine(1) if request.param == "local" else engine
         parts: list[Any] = [part_of_shard(0, M)]
         if request.param == "built on Dask":
@@ -210,7 +211,7 @@ def test_a_sample_within_a_budget_has_a_row_of_every_expert(build: Build, monkey
 @pytest.mark.parametrize("positions", [[0, 3, 4, 14, 25, N - 1], [20], [], list(range(N))], ids=len)
 def test_take_returns_rows_by_position(store: ExpertStore, positions: list[int]) -> None:
     numbers = np.array(positions, dtype=np.int64)
-    X, y = store.take(numbers)
+    X, y, _ = store.take(numbers)
     np.testing.assert_array_equal(X, TABLE.X[numbers])
     np.testing.assert_array_equal(y, TABLE.y[numbers])
 

@@ -30,7 +30,7 @@ from gpexperts.exceptions import (
     UnsavableModelError,
 )
 from gpexperts.parameters import PARAMETERS
-from gpexperts.schema import Column, TableSchema
+from gpexperts.schema import TableColumn, TableSchema
 from gpexperts.selection import GGMSelector, KNNSelector, NearestRowsSelector
 
 from .forging import Parts, forged, put_together, raw_file, taken_apart, with_checksum
@@ -38,6 +38,7 @@ from .forging import Parts, forged, put_together, raw_file, taken_apart, with_ch
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-2, 2, size=(60, 3))
 Y = np.sin(2 * X[:, 0]) + 0.3 * X[:, 1] + 0.05 * RNG.standard_normal(60)
+MIXED = np.column_stack([np.where(X[:, 0] > 1, np.nan, X[:, 0]), X[:, 1], np.round(X[:, 2])])
 
 MODELS = {
     "knn, with factors": {"selection": KNNSelector(metric="kernel"), "kernel": "auto", "optimizer": "lbfgs"},
@@ -53,6 +54,7 @@ MODELS = {
     "calibrated": {"calibrate": "conformal"},
     "own expert": {"n_neighbors": 8, "n_selected": 0},
     "own expert beside others": {"n_neighbors": 8, "n_selected": 2},
+    "categories and gaps": {"categorical_features": [2], "n_selected": 2},
 }
 
 
@@ -64,10 +66,11 @@ def originals(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             given_settings = {"kernel": "rbf", "optimizer": None, "random_state": 0, **given_settings}
-            model = DistributedGPRegressor(n_experts=3, **given_settings).fit(X, Y)
+            inputs = MIXED if "categories" in name else X
+            model = DistributedGPRegressor(n_experts=3, **given_settings).fit(inputs, Y)
         model.feature_names_in_ = np.array(["a", "b", "c"], dtype=object)
-        columns = [Column(n, "number", -2.0, 2.0) for n in "abc"]
-        model.table_ = TableSchema("y", columns, "t.csv", "0" * 64, 60, 0, -2.0, 2.0, {"n_experts": 3})
+        columns = [TableColumn(str(name), "number", "", -2.0, 2.0) for name in model.feature_names_in_]
+        model.table_ = TableSchema(["y"], columns, "t.csv", "0" * 64, 60, 0, -2.0, 2.0, {"n_experts": 3})
         paths[name] = folder / f"{i}.gpx"
         model.save(paths[name], include_factors="factors" in name)
     return paths
@@ -183,6 +186,7 @@ def assert_refused(tmp_path: Path, content: bytes, words: str) -> None:
 MODEL = (
     "x_scale", "y_scale", "kernel", "raw_inputs", "X", "y", "numbers", "offsets", "shared", "jitter",
     "centroids", "labels", "one_output", "trace", "seeds", "calibrate", "held_out", "choices",
+    "noise", "targets", "trend", "target",
 )  # fmt: skip
 LEARNED = ("selector", "tuning", "choices")
 
@@ -270,6 +274,12 @@ def deep_kernel(n: int) -> dict:
         (0, ("model", "seeds"), [10**20, 1]),
         (0, ("model", "trace"), []),
         (0, ("model", "choices", "kernel", "reason"), 3),
+        (0, ("model", "noise"), [[1.0, 0.0]]),
+        (0, ("model", "targets"), [1.0]),
+        (0, ("model", "trend"), {"role": "eval", "name": "x", "predictors": []}),
+        (0, ("model", "trend"), {"role": "mean", "name": "x", "predictors": [{}]}),
+        (0, ("model", "target"), {"name": "eval"}),
+        (0, ("model", "target"), {"name": "yeo-johnson", "power": [1.0], "scale": [1.0]}),
         (0, ("learned", "tuning", "n_selected"), 4),
         (0, ("learned", "tuning", "n_selected"), 10**9),
         (1, ("learned", "tuning", "n_selected"), 0),
@@ -399,7 +409,7 @@ def test_factors_of_no_expert(parts: list[Parts], tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("word", ["NaN", "Infinity", "-Infinity"])
 def test_invalid_json(word: str, tmp_path: Path) -> None:
-    assert_refused(tmp_path, raw_file(f'{{"format": 2, "model": {{"n_jobs": {word}}}}}'), "cannot be read")
+    assert_refused(tmp_path, raw_file(f'{{"format": 3, "model": {{"n_jobs": {word}}}}}'), "cannot be read")
 
 
 @pytest.mark.parametrize("form", [None, "1", 1.5, [], -(10**400)])
@@ -468,18 +478,18 @@ def _bombs(parts: Parts) -> dict[str, bytes]:
     wraps = {"a0": {"dtype": "F64", "shape": [2**32, 2**32], "data_offsets": [0, 16]}}
     overlap = {f"a{i}": {"dtype": "F64", "shape": [2], "data_offsets": [0, 16]} for i in range(50)}
     empty = {f"a{i}": {"dtype": "F64", "shape": [0], "data_offsets": [0, 0]} for i in range(50_000)}
-    plain = '{"format": 2, "model": {}}'
+    plain = '{"format": 3, "model": {}}'
     good = raw_file(plain)
     return {
-        "nested deeply": raw_file('{"format": 2, "model": ' + "[" * 200_000 + "]" * 200_000 + "}"),
-        "lists": raw_file('{"format": 2, "model": [' + "[]," * 4_000_000 + "1]}"),
-        "objects": raw_file('{"format": 2, "model": [' + '{"a":1},' * 500_000 + "1]}"),
+        "nested deeply": raw_file('{"format": 3, "model": ' + "[" * 200_000 + "]" * 200_000 + "}"),
+        "lists": raw_file('{"format": 3, "model": [' + "[]," * 4_000_000 + "1]}"),
+        "objects": raw_file('{"format": 3, "model": [' + '{"a":1},' * 500_000 + "1]}"),
         "lists, as many as are allowed": raw_file(
-            '{"format": 2, "parameters": {"n_experts": [' + "[]," * 54_000 + "1]}}"
+            '{"format": 3, "parameters": {"n_experts": [' + "[]," * 54_000 + "1]}}"
         ),
-        "digits": raw_file('{"format": 2, "model": ' + "9" * 1_000_000 + "}"),
-        "a string": raw_file(json.dumps({"format": 2, "model": "x" * 20_000_000})),
-        "a wide string": raw_file('{"format": 2, "model": "' + "x" * 10_000_000 + '\\ud83d\\ude00"}'),
+        "digits": raw_file('{"format": 3, "model": ' + "9" * 1_000_000 + "}"),
+        "a string": raw_file(json.dumps({"format": 3, "model": "x" * 20_000_000})),
+        "a wide string": raw_file('{"format": 3, "model": "' + "x" * 10_000_000 + '\\ud83d\\ude00"}'),
         "10 GB in an array": raw_file(plain, claims, b"\0" * 16),
         "a size that wraps around": raw_file(plain, wraps, b"\0" * 16),
         "arrays one over the other": raw_file(plain, overlap, b"\0" * 16),
@@ -543,12 +553,12 @@ def test_bombs_cost_little(originals: dict[str, Path], parts: list[Parts], tmp_p
 
 
 def test_a_header_may_not_be_longer_than_is_allowed(tmp_path: Path) -> None:
-    content = raw_file(json.dumps({"format": 2, "model": "x" * 33 * 1024**2}))
+    content = raw_file(json.dumps({"format": 3, "model": "x" * 33 * 1024**2}))
     assert_refused(tmp_path, content, "the length of its header is")
 
 
 def test_a_header_is_ascii(tmp_path: Path) -> None:
-    header = {"__metadata__": {"gpexperts": "0" * 64 + ' {"format": 2, "model": "é"}'}}
+    header = {"__metadata__": {"gpexperts": "0" * 64 + ' {"format": 3, "model": "é"}'}}
     text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
     assert_refused(tmp_path, with_checksum(struct.pack("<Q", len(text)) + text), "is not ASCII")
 

@@ -42,7 +42,7 @@ from gpexperts.experts.dask import DaskExperts
 from gpexperts.experts.local import LocalExperts
 from gpexperts.io import container
 from gpexperts.prepare import experts_view
-from gpexperts.schema import Column, TableSchema
+from gpexperts.schema import TableColumn, TableSchema
 from gpexperts.selection import SELECTORS, ClassifierSelector, GGMSelector, KNNSelector
 
 from .forging import with_checksum
@@ -155,9 +155,11 @@ def assert_same_fitted_attributes(a: DistributedGPRegressor, b: DistributedGPReg
 
 
 def test_the_table_of_the_training_rows(model: DistributedGPRegressor, tmp_path: Path) -> None:
-    columns = [Column("a", "number", -2.0, 2.0), Column("é", "categories", categories=["x", "😀"])]
     model = gpexperts.load(_saved(model, tmp_path))
-    model.table_ = TableSchema("y", columns, "t.csv", "0" * 64, 160, 3, -1.0, 1.5, {"n_experts": "4"})
+    names = ["é", "😀", *"abcdefgh"][: model.n_features_in_]
+    model.feature_names_in_ = np.array(names, dtype=object)
+    columns = [TableColumn(name, "number", ",.", -2.0, 2.0) for name in names]
+    model.table_ = TableSchema(["y"], columns, "t.csv", "0" * 64, 160, 3, -1.0, 1.5, {"n_experts": "4"})
     assert gpexperts.load(_saved(model, tmp_path)).table_ == model.table_
 
 
@@ -415,9 +417,9 @@ def test_a_newer_format_is_refused(
     model: DistributedGPRegressor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(container, "FORMAT", 3)
+        patch.setattr(container, "FORMAT", 4)
         model.save(tmp_path / "new.gpx")
-    with pytest.raises(NewerFormatError, match=r"in format 3; this version reads up to format 2\. Upgrade"):
+    with pytest.raises(NewerFormatError, match=r"in format 4; this version reads up to format 3\. Upgrade"):
         gpexperts.load(tmp_path / "new.gpx")
 
 
@@ -465,11 +467,11 @@ def test_a_file_can_only_name_known_classes(forged: object, saved: Path, tmp_pat
 
 def _claims(claim: str) -> bytes:
     """Small files with large claims, their checksums right."""
-    meta, data = json.dumps({"format": 2, "model": {}}), b""
+    meta, data = json.dumps({"format": 3, "model": {}}), b""
     if claim == "deep":
-        meta = '{"format": 2, "model": ' + "[" * 50_000 + "]" * 50_000 + "}"
+        meta = '{"format": 3, "model": ' + "[" * 50_000 + "]" * 50_000 + "}"
     if claim == "digits":
-        meta = '{"format": 2, "model": ' + "9" * 100_000 + "}"
+        meta = '{"format": 3, "model": ' + "9" * 100_000 + "}"
     header = {"__metadata__": {"gpexperts": "0" * 64 + " " + meta}}
     if claim == "array":
         header["a0"] = {"dtype": "F64", "shape": [10**10 // 8], "data_offsets": [0, 10**10]}

@@ -77,3 +77,16 @@ def test_spread_and_variance_are_those_of_the_outputs_to_train_on() -> None:
     np.testing.assert_allclose(sampler.spread, [X[:, 0].std(), 1.0])
     np.testing.assert_allclose(sampler.y_spread, y[:, [0, 2]].std(axis=0))
     assert sampler.variance == pytest.approx(y[:, [0, 2]].var())
+
+
+def test_spread_of_inputs_that_share_a_length_scale() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 3)) * [1.0, 3.0, 4.0]
+    rows = ArrayRows(X, X[:, :1])
+    index = np.array([0, 1, 1])
+    for n in (300, 100):
+        sample = rows.sample(n, np.random.RandomState(0))
+        sampler = BlockSampler(rows, sample, np.array([0]), np.random.RandomState(0), index)
+        both = np.sqrt(sample.X[:, 1].var() + sample.X[:, 2].var())
+        np.testing.assert_allclose(sampler.spread, [sample.X[:, 0].std(), both, both])
+        np.testing.assert_allclose(sampler.of_sample().spread, sampler.spread)

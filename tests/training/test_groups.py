@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from sklearn.gaussian_process.kernels import Matern, WhiteKernel
+from sklearn.gaussian_process.kernels import RBF, Matern, WhiteKernel
 
 from gpexperts.engines import ThreadEngine
 from gpexperts.kernels.named import covariance_of
@@ -13,7 +13,7 @@ from gpexperts.rows.arrays import ArrayRows
 from gpexperts.scaling import Standardizer
 from gpexperts.training.blocks import BlockSampler
 from gpexperts.training.groups import start_by_groups
-from gpexperts.training.nearest import Stage
+from gpexperts.training.nearest import Stage, evidence_of_fresh_rows
 from gpexperts.training.polish import polish
 
 ENGINE = ThreadEngine(1)
@@ -46,7 +46,7 @@ def test_the_length_scale_of_the_group_is_below_its_steps(sample_rows: int | Non
     assert within > 0.1
 
 
-@pytest.mark.parametrize("worthwhile", [-1.0, 0.01, 10.0])
+@pytest.mark.parametrize("worthwhile", [-1.0, 10.0])
 def test_polishing_keeps_what_predicts_fresh_rows_best(
     monkeypatch: pytest.MonkeyPatch, worthwhile: float
 ) -> None:
@@ -57,16 +57,37 @@ def test_polishing_keeps_what_predicts_fresh_rows_best(
     sampler = sampler_of(X, y)
     candidates = candidate_covariances("auto", sampler.spread, sampler.y_spread, Standardizer.identity(2))
     smooth = candidates["matern32"].at(np.log([1.0, 0.5, 0.5, 0.5]))
-    polished = polish("matern32", candidates, smooth, sampler, ENGINE, report=lambda message: None)
+    polished = polish({"matern32": smooth}, candidates, sampler, ENGINE, report=lambda message: None)
+    assert polished is not None
     score = {how: evidence.score for how, evidence in polished.evidence.items()}
-    assert score["groups"] > score["blocks"] + 0.2
-    if worthwhile == 10.0:
-        assert polished.covariance is smooth
-    else:
-        assert polished.covariance is not smooth
-    if worthwhile == -1.0:  # the last one that is not much worse
-        assert polished.name == list(candidates)[-1]
-        assert "groups" in polished.reason
+    assert score["groups"] > score["matern32"] + 0.2
+    assert polished.name == list(candidates)[-1]
+    assert "groups" in polished.reason
+    fresh = evidence_of_fresh_rows(polished.covariance, sampler, ENGINE, 300, 32)
+    further = score["neighbours"] >= score["groups"] + worthwhile
+    assert fresh.score == pytest.approx(score["neighbours" if further else "groups"])
+    assert further == (worthwhile < 0.0)
+
+
+def test_the_kernel_that_predicts_fresh_rows_best_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gpexperts.training.polish.POLISHING", (Stage(300, 16, 2),))
+    monkeypatch.setattr("gpexperts.training.polish.CHECKED", (300, 32))
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(1600, 2))
+    sampler = sampler_of(X, np.sin(6 * X).sum(axis=1, keepdims=True) + 0.01 * rng.standard_normal((1600, 1)))
+    candidates = candidate_covariances("auto", sampler.spread, sampler.y_spread, Standardizer.identity(2))
+    ends = {name: candidates[name].at(np.log([1.0, 0.5, 0.5, 1e-4])) for name in ("matern12", "rbf")}
+    polished = polish(ends, candidates, sampler, ENGINE, report=lambda message: None)
+    assert polished is not None
+    assert polished.name == "rbf"
+    assert polished.evidence["rbf"].score > polished.evidence["matern12"].score
+
+
+def test_composite_kernels_are_not_trained_on_neighbours() -> None:
+    kernel = 1.0 * RBF([1.0, 1.0]) + 1.0 * RBF([0.1, 0.1]) + WhiteKernel(0.1)
+    given = {"given": covariance_of(kernel)}
+    sampler = sampler_of(*grouped())
+    assert polish(given, given, sampler, ENGINE, report=lambda message: None) is None
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from gpexperts.cli.demo import demo
 from gpexperts.cli.evaluate import evaluate
 from gpexperts.cli.fit import fit
 from gpexperts.cli.info import info
+from gpexperts.cli.inspect import inspect
 from gpexperts.cli.plot import plot
 from gpexperts.cli.predict import predict
 from gpexperts.cli.report import report
@@ -48,7 +49,8 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-for _command in (demo, fit, predict, evaluate, info, plot, report, serve, datasets, reproduce):
+_COMMANDS = (demo, inspect, fit, predict, evaluate, info, plot, report, serve, datasets, reproduce)
+for _command in _COMMANDS:
     app.command(cls=_Command)(_command)
 
 

@@ -16,7 +16,6 @@ from gpexperts.progress import PrintReporter, Reporters, report_only_to, report_
 
 __all__ = [
     "Debug",
-    "DropMissing",
     "Format",
     "Quiet",
     "Verbose",
@@ -25,7 +24,6 @@ __all__ = [
     "print_note",
     "progress",
     "reporting_errors",
-    "split",
 ]
 
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")]
@@ -33,7 +31,6 @@ Verbose = Annotated[
     int, typer.Option("--verbose", "-v", count=True, show_default=False, help="Print stages; -vv every step.")
 ]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
-DropMissing = Annotated[bool, typer.Option("--drop-missing", help="Leave out rows with missing values.")]
 Format = Annotated[
     str | None,
     typer.Option(
@@ -52,11 +49,6 @@ def print_note(message: str, quiet: bool = False) -> None:
     """Print a message on standard error; standard output is for results."""
     if not quiet:
         print(message, file=sys.stderr)
-
-
-def split(names: str) -> list[str]:
-    """Split names separated by commas."""
-    return [name.strip() for name in names.split(",") if name.strip()]
 
 
 def print_json(value: Any) -> None:

@@ -7,29 +7,21 @@ from typing import Annotated, Any
 
 import typer
 
-from gpexperts.cli.common import (
-    Debug,
-    DropMissing,
-    Format,
-    Quiet,
-    Verbose,
-    one_bar,
-    print_json,
-    print_note,
-    progress,
-)
+from gpexperts.cli.common import Debug, Format, Quiet, Verbose, one_bar, print_json, print_note, progress
+from gpexperts.cli.table_options import with_table_options
 
 __all__ = ["evaluate"]
 
 
+@with_table_options
 def evaluate(
+    reading: dict[str, Any],
     model: Annotated[Path, typer.Argument(help="A model file of `gpexperts fit`.")],
     table: Annotated[str, typer.Argument(help="Rows with the target; - is CSV on standard input.")],
     target: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option(help="Column of the target, if its name differs from the training table."),
     ] = None,
-    drop_missing: DropMissing = False,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     format: Format = None,
     quiet: Quiet = False,
@@ -43,15 +35,17 @@ def evaluate(
     gpexperts evaluate houses.gpx test_houses.csv
     """
     from gpexperts import load
+    from gpexperts.cli.new_rows import open_new_rows
     from gpexperts.inspection import training_targets
     from gpexperts.metrics import score
-    from gpexperts.tables.reading import open_table
-    from gpexperts.tables.rows import predict_rows, target_column
+    from gpexperts.tables.names import split_names
+    from gpexperts.tables.rows import predict_rows, target_columns
 
     fitted = load(model)
-    reader = open_table(table, format)
+    reader = open_new_rows(fitted, table, format, reading)
+    targets = target_columns(fitted, split_names(target or (), reader.names))
     with progress(quiet, verbose) as stages, one_bar(stages, f"predicting {table}", reader.n_rows):
-        rows = predict_rows(fitted, reader, target_column(fitted, target), drop_missing=drop_missing)
+        rows = predict_rows(fitted, reader, targets)
     scores = score(
         rows.y,
         rows.mean,
@@ -59,13 +53,20 @@ def evaluate(
         training_targets(fitted),
         rows.seconds,
         width=fitted.interval_width,
+        **fitted.predictor_.score_terms(fitted.model_.encoder.encoded(rows.inputs)[0], rows.y),
     )
+    if rows.is_training_table:
+        print_note(
+            f"{table} is the table that the model was fitted to: these scores are too good. Use rows "
+            "that were not used for training, or fit with --test 0.2.",
+            quiet,
+        )
+    if sentence := rows.tally.sentence():
+        print_note(sentence, quiet)
     if json:
-        print_json(scores.as_dict())
-        return
-    if rows.n_dropped:
-        print_note(f"{rows.n_dropped:,} row{'s' * (rows.n_dropped > 1)} with missing values left out.", quiet)
-    _print(scores)
+        print_json({**scores.as_dict(), "training_table": rows.is_training_table})
+    else:
+        _print(scores)
 
 
 def _print(scores: Any) -> None:

@@ -38,12 +38,9 @@ def _facts(path: Path) -> dict[str, Any]:
 
     model = load(path)
     table = getattr(model, "table_", None)
-    names, ranges = inspection.feature_names(model), inspection.input_ranges(model)
     y = inspection.training_targets(model)
     sizes = model.model_.experts.sizes
-    scales = inspection.length_scales(model)
-    with inspection.names_were_checked():
-        n_selected = model.select(ranges.mean(axis=1)[None]).shape[1]  # of any query
+    n_selected = model.predictor_.select(model.centroids_[:1]).shape[1]  # of any query
     return {
         "file": {
             "path": str(path),
@@ -57,13 +54,12 @@ def _facts(path: Path) -> dict[str, Any]:
             "sha256": None if table is None else table.sha256,
             "rows": len(y),
             "rows_left_out": None if table is None else table.n_dropped,
-            "target": None if table is None else table.target,
+            "target": None if table is None else ", ".join(table.targets),
+            "columns_left_out": {} if table is None else table.left_out,
+            "scores": {} if table is None else table.scores,
             "target_range": [float(np.min(y)), float(np.max(y))],
         },
-        "inputs": [
-            {"name": name, "low": float(low), "high": float(high), "length_scale": float(scale)}
-            for name, (low, high), scale in zip(names, ranges, scales, strict=True)
-        ],
+        "inputs": _inputs(model),
         "model": {
             "experts": model.n_experts_,
             "rows_per_expert": [int(sizes.min()), int(np.median(sizes)), int(sizes.max())],
@@ -79,6 +75,39 @@ def _facts(path: Path) -> dict[str, Any]:
         },
         "config": {} if table is None else {name: _name(value) for name, value in table.config.items()},
     }
+
+
+def _inputs(model: Any) -> list[dict[str, Any]]:
+    """Name, range and length scale of what has a length scale of its own; categories have no range."""
+    from gpexperts import inspection
+    from gpexperts.kernels.raw import of_scales
+
+    encoder = model.model_.encoder
+    limits = [of_scales(limit, encoder.scale_index) for limit in inspection.input_ranges(model).T]
+    has_range = of_scales(encoder.layout(encoder.width).standardized, encoder.scale_index)
+    found = zip(
+        inspection.scale_names(model), *limits, inspection.length_scales(model), has_range, strict=True
+    )
+    return [
+        {
+            "name": name,
+            "low": float(low) if ranged else None,
+            "high": float(high) if ranged else None,
+            "length_scale": float(scale),
+        }
+        for name, low, high, scale, ranged in found
+    ]
+
+
+def _scores(scores: dict[str, Any]) -> list[tuple[str, str]]:
+    """Scores on rows that were left out before the fit."""
+    if not scores:
+        return []
+    lines = [
+        f"{name}: " + ", ".join(f"{key} {value:.4g}" for key, value in values.items() if value is not None)
+        for name, values in scores["models"].items()
+    ]
+    return [("left-out rows", scores["how"]), *(("", line) for line in lines)]
 
 
 def _name(value: Any) -> Any:
@@ -103,6 +132,8 @@ def _print(facts: dict[str, Any]) -> None:
         ("trained on", f"{trained['rows']:,} rows of {trained['source'] or 'an array in Python'}"),
         ("", f"sha256 {trained['sha256']}" if trained["sha256"] else ""),
         ("target", f"{trained['target'] or '(no name)'}, from {smallest:g} to {largest:g}"),
+        *((f"left out {name}", why) for name, why in trained["columns_left_out"].items()),
+        *_scores(trained["scores"]),
         ("experts", f"{model['experts']:,}, of {low:,} to {high:,} rows, median {middle:,}"),
         ("own expert", f"{own:,} nearest rows per query" if own else ""),
         ("selected", f"at most {selected} per query, combined by {model['aggregation']}" if selected else ""),
@@ -125,7 +156,6 @@ def _print(facts: dict[str, Any]) -> None:
     for column in ("input", "from", "to", "length scale"):
         inputs.add_column(column, justify="left" if column == "input" else "right")
     for row in facts["inputs"]:
-        inputs.add_row(
-            Text(row["name"]), f"{row['low']:.4g}", f"{row['high']:.4g}", f"{row['length_scale']:.4g}"
-        )
+        limits = ["" if row[end] is None else f"{row[end]:.4g}" for end in ("low", "high")]
+        inputs.add_row(Text(row["name"]), *limits, f"{row['length_scale']:.4g}")
     console.print(inputs)

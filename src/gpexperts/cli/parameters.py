@@ -1,4 +1,4 @@
-"""The parameters of the estimator as options of a command and as keys of a configuration file.
+"""The parameters of the estimator as options of a command.
 
 Names, defaults and help come from `gpexperts.parameters.PARAMETERS`.
 """
@@ -8,12 +8,11 @@ from __future__ import annotations
 import functools
 import inspect
 import re
-import tomllib
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 import typer
+from sklearn.utils.validation import has_fit_parameter
 
 from gpexperts.aggregation import AGGREGATORS
 from gpexperts.parameters import PARAMETERS, Parameter
@@ -21,10 +20,21 @@ from gpexperts.partition import PARTITIONERS
 from gpexperts.regressor import DistributedGPRegressor
 from gpexperts.selection import SELECTORS
 
-__all__ = ["DEFAULTS", "estimator", "read_config", "with_options"]
+__all__ = ["DEFAULTS", "OPTIONS", "check_fit_parameters", "estimator", "with_options"]
 
 DEFAULTS = {"random_state": 0}
 """Where the command differs from the constructor: the same command gives the same model."""
+
+_PLANNED = {
+    "trend": Parameter(
+        None, '{None, "linear", "boosting", "auto"}', "The mean function that the experts correct.", str
+    ),
+    "target_transform": Parameter(
+        None, '{None, "log", "yeo-johnson", "auto"}', "Transformation of a skewed target.", str
+    ),
+}
+"""Options of parameters that this version of the estimator may lack."""
+OPTIONS = {**_PLANNED, **PARAMETERS}
 
 _STAGES: dict[str, Mapping[str, type]] = {
     "partition": PARTITIONERS,
@@ -99,32 +109,20 @@ def _read(value: Any, flag: Any) -> Any:
     return value
 
 
-def read_config(path: Path) -> dict[str, Any]:
-    """Read a TOML file whose keys are parameters of the estimator.
-
-    A stage may be a table: `name` is the stage, the other keys are its parameters::
-
-        n_experts = 20
-        [selection]
-        name = "knn"
-        metric = "manhattan"
-    """
-    try:
-        config = tomllib.loads(path.read_text(encoding="utf-8"))
-    except tomllib.TOMLDecodeError as error:
-        raise ValueError(f"{path} is not valid TOML: {error}.") from error
-    unknown = [key for key in config if key not in PARAMETERS]
-    if unknown:
-        raise ValueError(
-            f"{path} sets {', '.join(unknown)}, which is not a parameter of the model; "
-            f"the parameters are {', '.join(PARAMETERS)}."
-        )
-    return config
-
-
 def estimator(settings: Mapping[str, Any]) -> DistributedGPRegressor:
     """Return an unfitted estimator; "none" stands for None, which TOML lacks."""
+    for name in settings:
+        if name not in PARAMETERS:
+            raise ValueError(f"--{name.replace('_', '-')} is not supported by this version of gpexperts.")
     return DistributedGPRegressor(**{name: _value(name, value) for name, value in settings.items()})
+
+
+def check_fit_parameters(model: DistributedGPRegressor, **given: str | None) -> None:
+    """Raise an error if `fit` lacks a parameter whose option has a value."""
+    for name, column in given.items():
+        if column is not None and not has_fit_parameter(model, name):
+            option = {"sample_weight": "weights"}.get(name, name).replace("_", "-")
+            raise ValueError(f"--{option} is not supported by this version of gpexperts.")
 
 
 def _value(name: str, value: Any) -> Any:

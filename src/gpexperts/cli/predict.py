@@ -3,38 +3,33 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from gpexperts.cli.common import (
-    Debug,
-    DropMissing,
-    Format,
-    Quiet,
-    Verbose,
-    one_bar,
-    print_note,
-    progress,
-    split,
-)
+from gpexperts.cli.common import Debug, Format, Quiet, Verbose, one_bar, print_note, progress
+from gpexperts.cli.table_options import with_table_options
 
 __all__ = ["predict"]
 
 
+@with_table_options
 def predict(
+    reading: dict[str, Any],
     model: Annotated[Path, typer.Argument(help="A model file of `gpexperts fit`.")],
     table: Annotated[str, typer.Argument(help="Rows to predict; - is CSV on standard input.")],
     out: Annotated[
         str, typer.Option("--out", "-o", help="Table of the predictions; - is CSV on standard output.")
     ],
-    keep: Annotated[str, typer.Option(help="Columns of TABLE to copy to OUT, separated by commas.")] = "",
+    keep: Annotated[
+        list[str] | None,
+        typer.Option(help="Columns of TABLE to copy to OUT, separated by commas or repeated."),
+    ] = None,
     level: Annotated[float, typer.Option(help="Probability of the interval from lower to upper.")] = 0.95,
     explain: Annotated[
         bool,
         typer.Option("--explain", help="Add the experts, the training rows and their weights."),
     ] = False,
-    drop_missing: DropMissing = False,
     format: Format = None,
     out_format: Annotated[
         str | None, typer.Option(help="Format of OUT if its name has no known ending.")
@@ -45,32 +40,28 @@ def predict(
 ) -> None:
     """Write mean, std, lower and upper for every row.
 
-    The table is read in batches, so it may be larger than memory. Columns are found by name.
+    The table is read in batches, so it may be larger than memory. Columns are found by name. Rows that cannot
+    be predicted have empty predictions. The column outside names the inputs of a row that are outside the
+    range of the training rows.
 
     Example:
 
     gpexperts predict houses.gpx new_houses.csv --keep id -o predictions.csv
     """
     from gpexperts import load
-    from gpexperts.tables.reading import open_table
+    from gpexperts.cli.new_rows import open_new_rows
+    from gpexperts.tables.names import split_names
     from gpexperts.tables.rows import predict_table
     from gpexperts.tables.writing import writing
 
     fitted = load(model)
-    reader = open_table(table, format)
+    reader = open_new_rows(fitted, table, format, reading)
     with (
         progress(quiet, verbose) as stages,
         one_bar(stages, f"predicting {table}", reader.n_rows),
         writing(out, out_format) as write,
     ):
-        n_rows, n_dropped = predict_table(
-            fitted,
-            reader,
-            write,
-            keep=split(keep),
-            level=level,
-            explain=explain,
-            drop_missing=drop_missing,
-        )
-    left_out = f", {n_dropped:,} with missing values left out" if n_dropped else ""
-    print_note(f"{n_rows:,} rows predicted{left_out}.", quiet or out == "-")
+        kept = split_names(keep or (), reader.names)
+        tally = predict_table(fitted, reader, write, keep=kept, level=level, explain=explain)
+    n_predicted = tally.n_rows - tally.n_empty
+    print_note(f"{n_predicted:,} rows predicted. {tally.sentence()}".strip(), quiet or out == "-")

@@ -8,7 +8,6 @@ BLAS, whose threads spin for a while after a product and take the cores from Sci
 from __future__ import annotations
 
 import multiprocessing
-import os
 import threading
 from _thread import LockType, allocate_lock, start_new_thread
 from collections.abc import Callable, Iterator, Sequence
@@ -52,6 +51,8 @@ class ThreadEngine(Engine):
         items: Sequence[Item],
         costs: Sequence[float] | None = None,
     ) -> list[Result]:
+        if not items:
+            return []
         n_items, n_workers = len(items), self.n_workers
         n_threads = min(n_workers, n_items)
         if n_threads <= 1:
@@ -116,15 +117,11 @@ def usable_workers(n_jobs: int | None) -> int:
         return int(joblib.effective_n_jobs(n_jobs))
     backend, _ = joblib.parallel.get_active_backend()
     nested = getattr(backend, "nesting_level", 0) or multiprocessing.parent_process() is not None
-    return 1 if nested else _n_cores(frozenset(os.sched_getaffinity(0)) if _HAS_AFFINITY else None)
+    return 1 if nested else _cores()
 
 
-_HAS_AFFINITY = hasattr(os, "sched_getaffinity")
-
-
-@cache  # joblib reads the limits of the container from files, which takes longer than a small map
-def _n_cores(affinity: frozenset[int] | None) -> int:
-    """Number of cores that this process may use."""
+@cache  # it reads files, and a single prediction is quicker than that
+def _cores() -> int:
     return int(joblib.cpu_count())
 
 

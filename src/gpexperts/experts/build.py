@@ -11,7 +11,7 @@ from gpexperts.engines.base import Engine, Held
 from gpexperts.engines.dask import DaskEngine, DaskHeld
 from gpexperts.experts.dask import DaskExperts
 from gpexperts.experts.local import LocalExperts
-from gpexperts.experts.store import ExpertStore, Sample, Shared
+from gpexperts.experts.store import ExpertStore, Observations, Sample
 from gpexperts.kernels.base import Covariance
 from gpexperts.memory import bytes_of
 from gpexperts.partition.base import Parts, centroids_of
@@ -47,7 +47,7 @@ class Assigned:
     ) -> None:
         self.parts, self.engine = parts, engine
         self.n_features, self.n_outputs = n_features, n_outputs
-        self.shared: Shared | None = None if shared is None else (shared.X, shared.y)
+        self.shared: Observations | None = None if shared is None else Observations(*shared[1:])
         self.on_cluster = not isinstance(parts[0], Parts)
         if self.on_cluster:
             assert isinstance(engine, DaskEngine)
@@ -56,7 +56,8 @@ class Assigned:
             )
         else:
             metas = [described(part) for part in parts]
-        sizes, centroids = zip(*metas, strict=True)
+        sizes, centroids, noise_columns = zip(*metas, strict=True)
+        self.noise_columns: int = noise_columns[0]
         self.sizes: np.ndarray = np.concatenate(sizes)
         self.centroids: np.ndarray = np.concatenate(centroids)
         self.firsts = np.concatenate([[0], np.cumsum([len(s) for s in sizes])])
@@ -72,9 +73,9 @@ class Assigned:
         return labels
 
 
-def described(parts: Parts) -> tuple[np.ndarray, np.ndarray]:
-    """Sizes (M,) and centroids (M, d) of parts."""
-    return parts.sizes, centroids_of(parts.rows.X, parts.offsets)
+def described(parts: Parts) -> tuple[np.ndarray, np.ndarray, int]:
+    """Sizes (M,) and centroids (M, d) of parts, and the number of columns of their tables of noise."""
+    return parts.sizes, centroids_of(parts.rows.X, parts.offsets), parts.rows.noise.shape[1]
 
 
 def training_blocks(assigned: Assigned, outputs: np.ndarray) -> list[Block] | Held[Block]:
@@ -88,7 +89,8 @@ def training_blocks(assigned: Assigned, outputs: np.ndarray) -> list[Block] | He
     """
     shared = []
     if assigned.shared is not None:
-        shared = [Block(assigned.shared[0], assigned.shared[1][:, outputs])]
+        X, y, noise = assigned.shared
+        shared = [Block(X, y[:, outputs], noise)]
     if not assigned.on_cluster:
         return [block for part in assigned.parts for block in _blocks(part, outputs)] + shared
     engine = assigned.engine
@@ -120,13 +122,14 @@ def build_store(
     """
     engine, shared = assigned.engine, assigned.shared
     if not assigned.on_cluster:
-        numbers, X, y = map(np.concatenate, zip(*(part.rows for part in assigned.parts), strict=True))
+        numbers, X, y, noise = map(np.concatenate, zip(*(part.rows for part in assigned.parts), strict=True))
         local = LocalExperts(
             X,
             y,
             assigned.offsets,
             covariance,
             numbers=numbers,
+            noise=noise,
             shared=shared,
             factor_budget=factor_budget,
         )
@@ -140,7 +143,16 @@ def build_store(
     ]
     sample = _sample(engine, assigned, bytes_of(memory_budget) // 4)
     return _store(
-        engine, shards, firsts, assigned.offsets, covariance, shared, sample, budget, assigned.n_outputs
+        engine,
+        shards,
+        firsts,
+        assigned.offsets,
+        covariance,
+        shared,
+        sample,
+        budget,
+        assigned.n_outputs,
+        assigned.noise_columns,
     )
 
 
@@ -175,6 +187,7 @@ def _placed(engine: DaskEngine, experts: LocalExperts, memory_budget: Any) -> Da
         experts.sample,
         budget,
         experts.n_outputs,
+        experts.noise.shape[1],
     )
 
 
@@ -184,15 +197,16 @@ def _store(
     firsts: np.ndarray,
     offsets: np.ndarray,
     covariance: Covariance,
-    shared: Shared | None,
+    shared: Observations | None,
     sample: Sample,
     budget: int,
     n_outputs: int,
+    noise_columns: int,
 ) -> DaskExperts:
     work = list(shards)
     if shared is not None:
         none = np.zeros(1, dtype=np.int64)
-        empty = Rows(none[:0], shared[0][:0], shared[1][:0]), none
+        empty = Rows(none[:0], *(column[:0] for column in shared)), none
         work.append(
             engine.task("communication expert", _shard, *empty, covariance, shared, budget, int(firsts[-1]))
         )
@@ -207,6 +221,7 @@ def _store(
         shared=shared,
         communication=kept[-1] if shared is not None else None,
         sample=sample,
+        noise_columns=noise_columns,
     )
 
 
@@ -238,7 +253,8 @@ def _sample(engine: DaskEngine, assigned: Assigned, max_bytes: int) -> Sample:
 
 
 def _blocks(part: Parts, outputs: np.ndarray) -> list[Block]:
-    return [Block(part.rows.X[a:b], part.rows.y[a:b, outputs]) for a, b in pairwise(part.offsets)]
+    _, X, y, noise = part.rows
+    return [Block(X[a:b], y[a:b, outputs], noise[a:b]) for a, b in pairwise(part.offsets)]
 
 
 def _every(part: Parts, first: int, start: int, step: int) -> Sample:
@@ -251,7 +267,7 @@ def _every(part: Parts, first: int, start: int, step: int) -> Sample:
 def _slice(experts: LocalExperts, a: int, b: int) -> tuple[Rows, np.ndarray]:
     """Rows of experts a … b − 1, as copies that do not refer to the whole array."""
     start, stop = experts.offsets[a], experts.offsets[b]
-    columns = (experts.numbers, experts.X, experts.y)
+    columns = (experts.numbers, experts.X, experts.y, experts.noise)
     return Rows(*(column[start:stop].copy() for column in columns)), experts.offsets[a : b + 1] - start
 
 
@@ -259,7 +275,7 @@ def _shard(
     rows: Rows,
     offsets: np.ndarray,
     covariance: Covariance,
-    shared: Shared | None,
+    shared: Observations | None,
     budget: int,
     first: int,
 ) -> LocalExperts:
@@ -269,6 +285,7 @@ def _shard(
         offsets,
         covariance,
         numbers=rows.number,
+        noise=rows.noise,
         shared=shared,
         factor_budget=budget,
         first=first,
@@ -276,6 +293,6 @@ def _shard(
 
 
 def _shard_of(
-    part: Parts, covariance: Covariance, shared: Shared | None, budget: int, first: int
+    part: Parts, covariance: Covariance, shared: Observations | None, budget: int, first: int
 ) -> LocalExperts:
     return _shard(part.rows, part.offsets, covariance, shared, budget, first)

@@ -27,7 +27,7 @@ from gpexperts.experts.gather import Evaluated, evaluate, evaluate_own, moments_
 from gpexperts.experts.local import LocalExperts
 from gpexperts.experts.moments import ExpertMoments, ExpertPrediction, Request
 from gpexperts.experts.own import Neighbourhood
-from gpexperts.experts.store import ExpertStore, Sample, Shared
+from gpexperts.experts.store import ExpertStore, Observations, Sample
 from gpexperts.kernels.base import Covariance
 
 __all__ = ["DaskExperts", "Gathered"]
@@ -56,12 +56,14 @@ class DaskExperts(ExpertStore):
     offsets : ndarray of shape (M + 1,)
     covariance : Covariance
     n_outputs : int
-    shared : tuple of ndarray or None
+    shared : Observations or None
         GRBCM's communication set.
     communication : Delayed or None
         Stands for the `LocalExperts` that holds the communication expert alone.
     sample : Sample
         Rows for selectors to learn from.
+    noise_columns : int
+        Of the table of noise, 0 or 2.
     """
 
     def __init__(
@@ -73,16 +75,17 @@ class DaskExperts(ExpertStore):
         covariance: Covariance,
         *,
         n_outputs: int,
-        shared: Shared | None = None,
+        shared: Observations | None = None,
         communication: Any = None,
         sample: Sample,
+        noise_columns: int = 0,
     ) -> None:
         self.engine = engine
         self.shards, self.firsts, self.offsets = list(shards), firsts, offsets
         self.covariance = covariance
         self.n_features, self.n_outputs = sample.X.shape[1], n_outputs
         self.shared, self._communication = shared, communication
-        self._sample = sample
+        self._sample, self.noise_columns = sample, noise_columns
         self.jitter: dict[int, float] = {}
         self._boxes: Boxes | None = None
         self._lock = threading.Lock()
@@ -94,13 +97,14 @@ class DaskExperts(ExpertStore):
     # --------------------------------------------------------------------------------------- rows
 
     def to_local(self, factor_budget: int) -> LocalExperts:
-        X, y, numbers = (np.concatenate(list(self.row_batches(column, 1 << 62))) for column in (0, 1, 2))
+        X, y, numbers, noise = (np.concatenate(list(self.row_batches(k, 1 << 62))) for k in range(4))
         local = LocalExperts(
             X,
             y,
             self.offsets,
             self.covariance,
             numbers=numbers,
+            noise=noise,
             shared=self.shared,
             factor_budget=factor_budget,
         )
@@ -109,7 +113,7 @@ class DaskExperts(ExpertStore):
 
     def row_batches(self, column: int, max_bytes: int) -> Iterator[np.ndarray]:
         borders = self.offsets[self.firsts]
-        width = (self.n_features, self.n_outputs, 1)[column]
+        width = max(1, (self.n_features, self.n_outputs, 1, self.noise_columns)[column])
         step = max(1, max_bytes // (8 * width))
         for start in range(0, int(borders[-1]), step):
             stop = start + step
@@ -127,16 +131,16 @@ class DaskExperts(ExpertStore):
         starts = self.offsets[self.firsts]
         return [positions[(positions >= a) & (positions < b)] - a for a, b in pairwise(starts)]
 
-    def take(self, positions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def take(self, positions: np.ndarray) -> Observations:
         work = [
             self.engine.task(f"rows of shard {g}", LocalExperts.take, shard, own)
             for g, (shard, own) in enumerate(zip(self.shards, self._by_shard(positions), strict=True))
             if len(own)
         ]
         if not work:
-            return np.empty((0, self.n_features)), np.empty((0, self.n_outputs))
-        X, y = zip(*self.engine.compute(work), strict=True)
-        return np.concatenate(X), np.concatenate(y)
+            widths = (self.n_features, self.n_outputs, self.noise_columns)
+            return Observations(*(np.empty((0, width)) for width in widths))
+        return Observations(*map(np.concatenate, zip(*self.engine.compute(work), strict=True)))
 
     def without(self, positions: np.ndarray) -> DaskExperts:
         kept = np.ones(int(self.offsets[-1]), dtype=bool)
@@ -159,6 +163,40 @@ class DaskExperts(ExpertStore):
             shared=self.shared,
             communication=self._communication,
             sample=Sample(X[stays], labels[stays], np.cumsum(kept)[position[stays]] - 1),
+            noise_columns=self.noise_columns,
+        )
+
+    def robust(self, degrees: float, rounds: int) -> DaskExperts:
+        # Each shard re-weights its own copy of the shared rows; the communication expert its own.
+        names = [self._name(g) for g in range(len(self.shards))]
+        shards = [
+            self.engine.task(f"{name} with Student-t noise", LocalExperts.robust, shard, degrees, rounds)
+            for name, shard in zip(names, self.shards, strict=True)
+        ]
+        work, shared = list(shards), self.shared
+        if self._communication is not None:
+            alone = self.engine.task(
+                "communication expert with Student-t noise",
+                LocalExperts.robust,
+                self._communication,
+                degrees,
+                rounds,
+            )
+            work.append(alone)
+        kept = self.engine.persist(work)
+        if self._communication is not None:
+            (shared,) = self.engine.compute([self.engine.task("shared rows", _shared_of, kept[-1])])
+        return DaskExperts(
+            self.engine,
+            kept[: len(shards)],
+            self.firsts,
+            self.offsets,
+            self.covariance,
+            n_outputs=self.n_outputs,
+            shared=shared,
+            communication=None if self._communication is None else kept[-1],
+            sample=self._sample,
+            noise_columns=4,
         )
 
     # --------------------------------------------------------------------------------- evaluation
@@ -317,8 +355,12 @@ def _factorise(shard: LocalExperts, experts: list[int]) -> None:
         shard.trained(i - shard.first)
 
 
+def _shared_of(experts: LocalExperts) -> Observations | None:
+    return experts.shared
+
+
 def _rows_of(shard: LocalExperts, rows: slice, column: int) -> np.ndarray:
-    return (shard.X, shard.y, shard.numbers)[column][rows]
+    return (shard.X, shard.y, shard.numbers, shard.noise)[column][rows]
 
 
 def _pair(X: np.ndarray, index: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -152,19 +152,19 @@ def _aligned(values: np.ndarray, numbers: np.ndarray, wanted: np.ndarray) -> np.
     return np.take_along_axis(values, np.take_along_axis(order, place, axis=1), axis=1)
 
 
-def _rows(shard: LocalExperts, near: _Best, start: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Positions, inputs and targets of the neighbours that are in a shard, each once."""
+def _rows(shard: LocalExperts, near: _Best, start: int) -> tuple[np.ndarray, ...]:
+    """Positions, inputs, targets and noise of the neighbours that are in a shard, each once."""
     position = np.unique(near.position)
     position = position[(position >= start) & (position < start + len(shard.X))]
     return position, *shard.take(position - start)
 
 
-def _neighbourhood(
-    near: _Best, rows: Sequence[tuple[np.ndarray, np.ndarray, np.ndarray]], m: int
-) -> Neighbourhood:
-    position, X, y = (np.concatenate(columns) for columns in zip(*rows, strict=True))
+def _neighbourhood(near: _Best, rows: Sequence[tuple[np.ndarray, ...]], m: int) -> Neighbourhood:
+    position, X, y, noise = (np.concatenate(columns) for columns in zip(*rows, strict=True))
     sq = near.nearest.squared_distance
     m = min(m, sq.shape[1])
     rim = sq[:, m] if sq.shape[1] > m else np.full(len(sq), np.inf)
     at = np.searchsorted(position, near.position[:, :m])
-    return Neighbourhood(X[at], y[at], sq[:, :m], rim, near.position[:, :m], near.nearest.number[:, :m])
+    return Neighbourhood(
+        X[at], y[at], noise[at], sq[:, :m], rim, near.position[:, :m], near.nearest.number[:, :m]
+    )

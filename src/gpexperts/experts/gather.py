@@ -79,7 +79,7 @@ def evaluate(
             weights=in_pairs,
             local_noise=request.local_noise,
         )
-        inputs = experts.rows(group.expert)[0]
+        inputs = experts.rows(group.expert).X
         return Evaluated(
             experts.first + group.expert,
             group.query,
@@ -258,11 +258,11 @@ def _add_own_covariances(
 
     def covary(group: QueriesOfExpert) -> np.ndarray:
         one, query = by_number[group.expert], group.query
-        X_0, position = (
-            own.neighbourhood.X[query],
-            own.neighbourhood.position[query] - own.offsets[group.expert],
+        near = own.neighbourhood
+        position = near.position[query] - own.offsets[group.expert]
+        return own_covariance(
+            covariance, near.X[query], near.noise[query], position, q_0[query], one.X, _weights(one, query)
         )
-        return own_covariance(covariance, X_0, position, q_0[query], one.X, _weights(one, query))
 
     costs = [float(q_0.shape[1] * len(by_number[g.expert].X)) * 20 * len(g.query) for g in groups]
     for group, values in zip(groups, engine.map(covary, groups, costs), strict=True):

@@ -1,6 +1,7 @@
 """Experts in the memory of this process.
 
-Expert i with rows (X_i, y_i) predicts the latent function at x*, with C_i = k(X_i, X_i) + σ²I:
+Expert i with rows (X_i, y_i) predicts the latent function at x*, with C_i = k(X_i, X_i) + D_i, where D_i has
+the noise variance of each row on its diagonal:
 
     q_i = C_i⁻¹ k(X_i, x*),   μ_i = q_iᵀ y_i,   r_i = q_iᵀ k(X_i, x*),   v_i = s² − r_i
 
@@ -25,10 +26,11 @@ from gpexperts.engines.threads import blas_threads
 from gpexperts.experts.gather import evaluate, evaluate_own, moments_of
 from gpexperts.experts.moments import ExpertMoments, ExpertPrediction, Request
 from gpexperts.experts.own import Neighbourhood
-from gpexperts.experts.store import ExpertStore, Sample, Shared
+from gpexperts.experts.store import ExpertStore, Observations, Sample
 from gpexperts.kernels.base import Covariance
 from gpexperts.linalg.cholesky import InverseFactor, factorise
 from gpexperts.linalg.leave_one_out import LeaveOneOut
+from gpexperts.row_noise import observation_variance, plain, student_precision, weights
 from gpexperts.rows.neighbours import RowIndex
 
 __all__ = ["LocalExperts"]
@@ -68,8 +70,10 @@ class LocalExperts(ExpertStore):
     covariance : Covariance
     numbers : ndarray of int, shape (n,), optional
         Number of each row in the training data.
-    shared : tuple of ndarray or None
-        GRBCM's communication set (X_c, y_c).
+    noise : ndarray of shape (n, 2) or (n, 0), optional
+        Weight and given noise of each row; see `row_noise`.
+    shared : Observations or None
+        GRBCM's communication set.
     factor_budget : int
         Bytes that the kept factors may take.
     first : int
@@ -84,13 +88,15 @@ class LocalExperts(ExpertStore):
         covariance: Covariance,
         *,
         numbers: np.ndarray | None = None,
-        shared: Shared | None = None,
+        noise: np.ndarray | None = None,
+        shared: Observations | None = None,
         factor_budget: int,
         first: int = 0,
     ) -> None:
         self.X, self.y, self.offsets = X, y, offsets
         self.n_features, self.n_outputs = X.shape[1], y.shape[1]
         self.numbers = np.arange(len(X)) if numbers is None else numbers
+        self.noise = plain(len(X)) if noise is None else noise
         self.first = first
         self.covariance = covariance
         self.shared = shared
@@ -112,8 +118,8 @@ class LocalExperts(ExpertStore):
 
     def __sizeof__(self) -> int:
         """Bytes of the rows: the cost of moving these experts to another worker."""
-        shared = 0 if self.shared is None else self.shared[0].nbytes + self.shared[1].nbytes
-        return int(self.X.nbytes + self.y.nbytes + self.numbers.nbytes + shared)
+        columns = (self.X, self.y, self.numbers, self.noise, *(self.shared or ()))
+        return int(sum(column.nbytes for column in columns))
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         jitter = state.pop("jitter")
@@ -125,23 +131,23 @@ class LocalExperts(ExpertStore):
     def sample(self) -> Sample:
         return Sample(self.X, np.repeat(np.arange(self.n_experts), self.sizes), np.arange(len(self.X)))
 
-    def rows(self, i: int) -> tuple[np.ndarray, np.ndarray]:
-        """Inputs (m_i, d) and targets (m_i, p) that expert i sees."""
+    def rows(self, i: int) -> Observations:
+        """Return the m_i rows that expert i sees."""
         if self.shared is not None and i == self.n_experts:
             return self.shared
-        own = slice(self.offsets[i], self.offsets[i + 1])
+        own = self._at(slice(self.offsets[i], self.offsets[i + 1]))
         if self.shared is None:
-            return self.X[own], self.y[own]
-        return (
-            np.concatenate([self.shared[0], self.X[own]]),
-            np.concatenate([self.shared[1], self.y[own]]),
-        )
+            return own
+        return Observations(*map(np.concatenate, zip(self.shared, own, strict=True)))
 
-    def take(self, positions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return self.X[positions], self.y[positions]
+    def take(self, positions: np.ndarray) -> Observations:
+        return self._at(positions)
+
+    def _at(self, positions: Any) -> Observations:
+        return Observations(self.X[positions], self.y[positions], self.noise[positions])
 
     def row_batches(self, column: int, max_bytes: int) -> Iterator[np.ndarray]:
-        yield (self.X, self.y, self.numbers)[column]
+        yield (self.X, self.y, self.numbers, self.noise)[column]
 
     def to_local(self, factor_budget: int) -> LocalExperts:
         return self
@@ -155,10 +161,44 @@ class LocalExperts(ExpertStore):
             np.concatenate([[0], np.cumsum(kept)])[self.offsets],
             self.covariance,
             numbers=self.numbers[kept],
+            noise=self.noise[kept],
             shared=self.shared,
             factor_budget=self.factor_budget,
             first=self.first,
         )
+
+    def robust(self, degrees: float, rounds: int) -> LocalExperts:
+        experts = self
+        for _ in range(rounds):
+            shared = experts.shared
+            if shared is not None:
+                shared = shared._replace(noise=experts._reweighted(experts.n_experts, degrees))
+            first = 0 if shared is None else len(shared.X)
+            own = [experts._reweighted(i, degrees)[first:] for i in range(experts.n_experts)]
+            experts = LocalExperts(
+                experts.X,
+                experts.y,
+                experts.offsets,
+                experts.covariance,
+                numbers=experts.numbers,
+                noise=np.concatenate([np.empty((0, 4)), *own]),
+                shared=shared,
+                factor_budget=experts.factor_budget,
+                first=experts.first,
+            )
+        return experts
+
+    def _reweighted(self, i: int, degrees: float) -> np.ndarray:
+        """The table of noise of the rows of expert i, by r² / (v + σ² + τ²), r the leave-one-out residual.
+
+        v is the leave-one-out variance of the function, so that a row is judged as an ordinary one.
+        """
+        inverse, alpha, _ = self.trained(i)
+        rows, left_out = self.rows(i), LeaveOneOut(alpha, inverse.precision())
+        latent = np.maximum(left_out.variance - self.covariance.row_noise(rows.noise), 0.0)
+        variance = latent + observation_variance(rows.noise, self.covariance.noise_variance)
+        z2 = (left_out.residual**2).sum(axis=0) / (variance + np.finfo(float).tiny)
+        return student_precision(rows.noise, z2, degrees, self.n_outputs)
 
     def nearest(self, X: np.ndarray, m: int, engine: Engine) -> tuple[np.ndarray, np.ndarray]:
         """Return positions and squared distances (n, m) of the rows nearest to each query X (n, d)."""
@@ -174,9 +214,7 @@ class LocalExperts(ExpertStore):
         positions, sq = self.nearest(X, min(m + 1, len(self.X)), engine)
         rim = sq[:, m] if sq.shape[1] > m else np.full(len(X), np.inf)
         positions = positions[:, :m]
-        return Neighbourhood(
-            self.X[positions], self.y[positions], sq[:, :m], rim, positions, self.numbers[positions]
-        )
+        return Neighbourhood(*self._at(positions), sq[:, :m], rim, positions, self.numbers[positions])
 
     def gather(self, X: np.ndarray, index: np.ndarray, request: Request, engine: Engine) -> ExpertMoments:
         evaluated = evaluate(self, X, index, request, engine)
@@ -197,12 +235,12 @@ class LocalExperts(ExpertStore):
             if i in self._kept:
                 self._kept.move_to_end(i)
                 return self._kept[i]
-        X, y = self.rows(i)
+        X, y, noise = self.rows(i)
         # Rounding differs with the number of BLAS threads. A factor outlives the batch that first needs it,
         # so that it must not depend on the threads of that batch.
         with blas_threads(1) if self.n_experts > 1 else nullcontext():
             name = f"covariance matrix of expert {self.first + i}"
-            factor = factorise(self.covariance.noisy_gram(X), name=name)
+            factor = factorise(self.covariance.noisy_gram(X, noise), name=name)
             alpha = factor.solve(np.array(y.T, order="C"))
             return self.keep(i, factor.inverted(), alpha, factor.jitter)
 
@@ -241,7 +279,7 @@ class LocalExperts(ExpertStore):
             Whether to return the local variance ratio.
         """
         inverse, alpha, squared_residuals = self.trained(i)
-        k = self.covariance(X, self.rows(i)[0])  # (n, m_i)
+        k = self.covariance(X, self.rows(i).X)  # (n, m_i)
         mean = k @ alpha.T
         ratio = self._variance_ratio(i, X, k, squared_residuals) if local_noise else None
         if not variance and not weights:
@@ -253,14 +291,17 @@ class LocalExperts(ExpertStore):
     def _variance_ratio(
         self, i: int, X: np.ndarray, k: np.ndarray, squared_residuals: np.ndarray
     ) -> np.ndarray:
-        """Σ_r ρ_r⁴ z_r² / Σ_r ρ_r⁴ at every query, (n, p), shrunk to the mean of all z² and that to 1.
+        """Σ_r w_r ρ_r⁴ z_r² / Σ_r w_r ρ_r⁴ at every query, (n, p), shrunk to the mean of z² and that to 1.
 
-        ρ_r is the correlation of row r with the query; its fourth power restricts the mean to near rows.
+        ρ_r is the correlation of row r with the query; its fourth power restricts the mean to near rows. w_r
+        is the weight of the row.
         """
-        z2 = squared_residuals
-        average = (_PSEUDO_ROWS + z2.sum(axis=1)) / (_PSEUDO_ROWS + z2.shape[1])
+        z2, rows = squared_residuals, self.rows(i)
+        w = weights(rows.noise)
+        average = (_PSEUDO_ROWS + z2 @ w) / (_PSEUDO_ROWS + w.sum())
         prior = self.covariance.prior_variance
         near = k * k
-        near /= np.outer(prior(X), prior(self.rows(i)[0]))  # ρ²
+        near /= np.outer(prior(X), prior(rows.X))  # ρ²
         near *= near
+        near *= w
         return (_PSEUDO_ROWS * average + near @ z2.T) / (_PSEUDO_ROWS + near.sum(axis=1, keepdims=True))

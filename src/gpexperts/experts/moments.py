@@ -164,8 +164,8 @@ class Prediction:
     inflation: np.ndarray | None = None
     """(n, p) factor of the variance of an observation; None means 1."""
 
-    def observation_var(self, noise_variance: float) -> np.ndarray:
-        """Variance of a new observation, (n, p)."""
+    def observation_var(self, noise_variance: np.ndarray | float) -> np.ndarray:
+        """Variance of a new observation, (n, p), for one noise variance or that of each query (n,)."""
         var = np.repeat((self.var + noise_variance)[:, None], self.mean.shape[1], axis=1)
         return var if self.inflation is None else var * self.inflation
 

@@ -36,6 +36,8 @@ from gpexperts.linalg.stacks import (
     solve_transposed_each_in_place,
     solve_triangular_each_in_place,
 )
+from gpexperts.row_noise import slope
+from gpexperts.row_noise import weights as row_weights
 
 __all__ = [
     "FULL_SHARE",
@@ -73,6 +75,8 @@ class Neighbourhood(NamedTuple):
     """(n, m, d) inputs."""
     y: np.ndarray
     """(n, m, p) targets."""
+    noise: np.ndarray
+    """(n, m, 2) weight and given noise of each row, or (n, m, 0); see `row_noise`."""
     squared_distance: np.ndarray
     """(n, m) in the metric of the kernel."""
     rim: np.ndarray
@@ -90,8 +94,10 @@ class Neighbourhood(NamedTuple):
         """Return the neighbourhoods of m rows; m is at most the present number."""
         if m == self.squared_distance.shape[1]:
             return self
-        X, y, sq, _, position, number = self
-        return Neighbourhood(X[:, :m], y[:, :m], sq[:, :m], sq[:, m], position[:, :m], number[:, :m])
+        X, y, noise, sq, _, position, number = self
+        return Neighbourhood(
+            X[:, :m], y[:, :m], noise[:, :m], sq[:, :m], sq[:, m], position[:, :m], number[:, :m]
+        )
 
 
 class OwnPrediction(NamedTuple):
@@ -132,7 +138,7 @@ def own_predictions(
     """
     n, m = neighbourhood.squared_distance.shape
     size = max(1, min(_PIECE, _PIECE * 128 // m))
-    pieces = [slice(start, start + size) for start in range(0, max(n, 1), size)]
+    pieces = [slice(start, start + size) for start in range(0, max(1, n), size)]  # also of no queries
 
     def piece(some: slice) -> OwnPrediction:
         return _predict(covariance, neighbourhood.part(some), queries[some], weights, local_noise)
@@ -152,9 +158,9 @@ def _predict(
     h = (m if m <= RESIDUALS else FEW_RESIDUALS) if local_noise else 0
     scale = covariance.scale  # everything is divided by it: C / s², k / s², and y as it is
     prior = covariance.prior_variance(queries) / scale
-    noise = np.full(n, covariance.noise_variance / scale)
+    noise = np.array(np.broadcast_to(covariance.row_noise(rows.noise) / scale, (n, m)))
     if covariance.noise_variance == 0.0:
-        noise = _TINY_DIAGONAL * prior
+        noise += _TINY_DIAGONAL * prior[:, None] * slope(rows.noise)
     taper = _taper(rows.squared_distance, rows.rim, FULL_SHARE)
     mean, explained, variance_of_mean = np.empty((n, p)), np.empty(n), np.empty(n)
     q = np.empty((n, m)) if weights else None
@@ -169,7 +175,7 @@ def _predict(
         A = stack[: len(points)]
         _fill(A, covariance, points, rows.y[some], noise[some])
         if h:
-            near[some] = _squared_correlations(A, prior[some], noise[some], h, m)
+            near[some] = _squared_correlations(A, prior[some], noise[some, :h], m)
         failed = (cholesky_each_in_place(A) != 0) | ~np.isfinite(A[:, m - 1, m - 1])
         for i in np.flatnonzero(failed):
             _repair(
@@ -195,7 +201,7 @@ def _predict(
     ratio = None
     if local_noise:
         rim = rows.squared_distance[:, h] if h < m else rows.rim
-        kept = _taper(rows.squared_distance[:, :h], rim, 0.5)
+        kept = _taper(rows.squared_distance[:, :h], rim, 0.5) * row_weights(rows.noise[:, :h])
         ratio = _variance_ratio(z2, near**2 * kept, kept)
     return OwnPrediction(mean, explained * scale, variance_of_mean * scale, q, ratio, Q, jittered)
 
@@ -203,11 +209,14 @@ def _predict(
 def _fill(
     A: np.ndarray, covariance: Covariance, points: np.ndarray, y: np.ndarray, noise: np.ndarray
 ) -> None:
-    """Put C, k(N, x*) and y_N of each query into the upper triangle of A (B, m + 1 + p, m + 1 + p)."""
+    """Put C, k(N, x*) and y_N of each query into the upper triangle of A (B, m + 1 + p, m + 1 + p).
+
+    `noise` (B, m) is that of each row.
+    """
     m, p = y.shape[1:]
     covariance.fill_grams(A, points)
     diagonal = np.einsum("bii->bi", A)
-    diagonal[:, :m] += noise[:, None]
+    diagonal[:, :m] += noise
     diagonal[:, m:] = _HUGE
     A[:, :m, m + 1 :] = y
     A[:, m, m + 1 :] = 0.0
@@ -215,9 +224,10 @@ def _fill(
         A[:, m + 1 + i, m + 2 + i :] = 0.0
 
 
-def _squared_correlations(A: np.ndarray, prior: np.ndarray, noise: np.ndarray, h: int, m: int) -> np.ndarray:
+def _squared_correlations(A: np.ndarray, prior: np.ndarray, noise: np.ndarray, m: int) -> np.ndarray:
     """ρ² (B, h) of f at the query with f at each of the nearest h rows; 0 where the prior variance is 0."""
-    variances = prior[:, None] * (np.einsum("bii->bi", A)[:, :h] - noise[:, None])
+    h = noise.shape[1]
+    variances = prior[:, None] * (np.einsum("bii->bi", A)[:, :h] - noise)
     k = A[:, :h, m]
     return np.divide(k * k, variances, out=np.zeros_like(variances), where=variances > 0.0)
 
@@ -286,6 +296,7 @@ def _variance_ratio(z2: np.ndarray, near: np.ndarray, kept: np.ndarray) -> np.nd
 def own_covariance(
     covariance: Covariance,
     X_0: np.ndarray,
+    noise_0: np.ndarray,
     position: np.ndarray,
     q_0: np.ndarray,
     X_i: np.ndarray,
@@ -293,13 +304,15 @@ def own_covariance(
 ) -> np.ndarray:
     """R_0i = q_0ᵀ (k(X_N, X_i) + D) q_i of the own experts with expert i, shape (n,).
 
-    D is the noise variance where a neighbour and a row of expert i are the same row.
+    D is the noise variance of a row where it is both a neighbour and a row of expert i.
 
     Parameters
     ----------
     covariance : Covariance
     X_0 : ndarray of shape (n, m, d)
         Inputs of the neighbours.
+    noise_0 : ndarray of shape (n, m, 2) or (n, m, 0)
+        Their weight and given noise.
     position : ndarray of int, shape (n, m)
         Of each neighbour among the rows of expert i; outside 0 … m_i − 1 if it belongs to another expert.
     q_0 : ndarray of shape (n, m)
@@ -315,7 +328,8 @@ def own_covariance(
         values[some] = np.einsum("bm,bm->b", q_0[some], np.matmul(k, q_i[some, :, None])[:, :, 0])
     query, column = np.nonzero((position >= 0) & (position < len(X_i)))
     common = q_0[query, column] * q_i[query, position[query, column]]
-    return values + covariance.noise_variance * np.bincount(query, common, minlength=n)
+    common = common * covariance.row_noise(noise_0[query, column])
+    return values + np.bincount(query, common, minlength=n)
 
 
 def posterior_variance(own: OwnPrediction, prior: np.ndarray) -> np.ndarray:

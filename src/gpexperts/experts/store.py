@@ -13,10 +13,18 @@ from gpexperts.experts.moments import ExpertMoments, Request
 from gpexperts.experts.own import Neighbourhood
 from gpexperts.kernels.base import Covariance
 
-__all__ = ["ExpertStore", "Sample", "Shared"]
+__all__ = ["ExpertStore", "Observations", "Sample"]
 
-Shared = tuple[np.ndarray, np.ndarray]
-"""Inputs and targets of GRBCM's communication set."""
+
+class Observations(NamedTuple):
+    """Rows without numbers: those of an expert, GRBCM's communication set, or rows that were held out."""
+
+    X: np.ndarray
+    """(k, d) inputs."""
+    y: np.ndarray
+    """(k, p) targets."""
+    noise: np.ndarray
+    """(k, 2) weight and given noise of each row, or (k, 0); see `row_noise`."""
 
 
 class Sample(NamedTuple):
@@ -41,7 +49,8 @@ class ExpertStore(ABC):
     covariance : Covariance
     offsets : ndarray of shape (M + 1,)
     n_features, n_outputs : int
-    shared : tuple of ndarray or None
+    shared : Observations or None
+        GRBCM's communication set.
     jitter : dict of int to float
         Experts whose covariance matrix needed jitter to be factorised, relative to its mean diagonal.
     """
@@ -50,7 +59,7 @@ class ExpertStore(ABC):
     offsets: np.ndarray
     n_features: int
     n_outputs: int
-    shared: Shared | None
+    shared: Observations | None
     jitter: dict[int, float]
 
     @property
@@ -66,7 +75,7 @@ class ExpertStore(ABC):
     def size(self, i: int) -> int:
         """m_i, shared rows included."""
         own = 0 if i == self.n_experts else int(self.offsets[i + 1] - self.offsets[i])
-        return own + (0 if self.shared is None else len(self.shared[0]))
+        return own + (0 if self.shared is None else len(self.shared.X))
 
     @property
     @abstractmethod
@@ -74,8 +83,8 @@ class ExpertStore(ABC):
         """Rows for selectors to learn from: all, or at least one of every expert."""
 
     @abstractmethod
-    def take(self, positions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return inputs and targets at ascending positions in the order of experts."""
+    def take(self, positions: np.ndarray) -> Observations:
+        """Return the rows at ascending positions in the order of experts."""
 
     @abstractmethod
     def without(self, positions: np.ndarray) -> ExpertStore:
@@ -85,6 +94,18 @@ class ExpertStore(ABC):
         ----------
         positions : ndarray of int
             Ascending; every expert must keep at least one row.
+        """
+
+    @abstractmethod
+    def robust(self, degrees: float, rounds: int) -> ExpertStore:
+        """Return the experts with Student-t noise: rows re-weighted by their leave-one-out residuals.
+
+        Parameters
+        ----------
+        degrees : float
+            ν of the noise.
+        rounds : int
+            How often the weights are computed, each time with those of the round before.
         """
 
     @abstractmethod
@@ -114,7 +135,8 @@ class ExpertStore(ABC):
         Parameters
         ----------
         column : int
-            0 for the inputs (n, d), 1 for the targets (n, p), 2 for the row numbers (n,).
+            0 for the inputs (n, d), 1 for the targets (n, p), 2 for the row numbers (n,), 3 for the table of
+            noise (n, 2) or (n, 0).
         max_bytes : int
             Of rows that are fetched from a cluster at once.
         """

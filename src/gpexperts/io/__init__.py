@@ -9,6 +9,8 @@ metadata, behind a checksum of every byte of the file.
     turns parameters into JSON values and back, for a closed list of classes;
 `model`
     says what of an estimator is stored, and checks it when it is read;
+`columns`
+    does the same for the encoding of columns;
 `selectors`
     does the same for fitted selectors.
 

@@ -1,7 +1,7 @@
 r"""The file: safetensors, whose metadata hold a checksum and a JSON header.
 
     8 bytes     length of safetensors' own header
-    header      {"__metadata__":{"gpexperts":"<sha256> {\"format\": 2, …}"}, "experts.X": …}
+    header      {"__metadata__":{"gpexperts":"<sha256> {\"format\": 3, …}"}, "experts.X": …}
     data        the arrays
 
 The checksum is that of the whole file with 64 zeros in its own place. It finds damage. Against forged files,
@@ -30,7 +30,7 @@ from gpexperts.files import appearing
 
 __all__ = ["FORMAT", "Streamed", "checksum_of", "read", "read_header", "write"]
 
-FORMAT = 2
+FORMAT = 3
 """Version of the file format. It is raised when older versions of gpexperts cannot read new files."""
 
 _PREFIX = b'{"__metadata__":{"gpexperts":"'

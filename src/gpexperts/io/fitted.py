@@ -7,19 +7,24 @@ from typing import Any
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
-from gpexperts.calibration import HELD_OUT
+from gpexperts.calibration import ABSENT, HELD_OUT
 from gpexperts.choices import Choice
+from gpexperts.experts.dask import DaskExperts
 from gpexperts.experts.local import LocalExperts
-from gpexperts.experts.store import ExpertStore
+from gpexperts.experts.store import ExpertStore, Observations
+from gpexperts.io.columns import encoder_tree, restored_encoder
 from gpexperts.io.container import Streamed
+from gpexperts.io.trends import restored_target, restored_trend, target_tree, trend_tree
 from gpexperts.io.values import Decoder, Encoder, is_int, require
 from gpexperts.kernels.base import Covariance
 from gpexperts.kernels.named import covariance_of
 from gpexperts.kernels.raw import RawInputs
 from gpexperts.model import FittedModel, Seeds
+from gpexperts.row_noise import plain, weights
 from gpexperts.scaling import Standardizer
 from gpexperts.settings import Settings
 from gpexperts.training.likelihood import TraceRow
+from gpexperts.trend import FittedTrend
 
 __all__ = ["check_kernel", "choice_trees", "model_tree", "restored_choices", "restored_model"]
 
@@ -37,7 +42,7 @@ def check_kernel(kernel: Kernel) -> None:
 def model_tree(out: Encoder, model: FittedModel) -> dict[str, Any]:
     """Return the tree of a fitted model."""
     experts, trace = model.experts, model.trace
-    X, y, numbers = (_rows(experts, column) for column in (0, 1, 2))
+    X, y, numbers, noise = (_rows(experts, column) for column in range(4))
     jitter = dict(experts.jitter)
     values = {
         "x_scale": [model.x_scale.shift, model.x_scale.scale],
@@ -47,8 +52,9 @@ def model_tree(out: Encoder, model: FittedModel) -> dict[str, Any]:
         "X": X,
         "y": y,
         "numbers": numbers,
+        "noise": noise if noise.shape[1] else None,
         "offsets": experts.offsets.astype(np.int64),
-        "shared": None if experts.shared is None else list(experts.shared),
+        "shared": _observations_tree(experts.shared),
         "jitter": [np.array(list(jitter), dtype=np.int64), np.array(list(jitter.values()), dtype=float)],
         "centroids": model.centroids,
         "labels": None if model.labels is None else model.labels.astype(np.int64),
@@ -56,16 +62,29 @@ def model_tree(out: Encoder, model: FittedModel) -> dict[str, Any]:
         "trace": [np.array(column) for column in zip(*trace, strict=True)],
         "seeds": list(model.seeds),
         "calibrate": model.calibrate,
-        "held_out": None if model.held_out is None else list(model.held_out),
+        "held_out": _observations_tree(model.held_out),
+        "y_summary": list(model.y_summary),
+        "targets": model.targets,
     }
-    return {**out.named(values, "model"), "choices": choice_trees(out, model.choices)}
+    return {
+        **out.named(values, "model"),
+        "choices": choice_trees(out, model.choices),
+        "columns": encoder_tree(out, model.encoder),
+        "trend": trend_tree(out, model.trend),
+        "target": target_tree(out, model.target),
+    }
+
+
+def _observations_tree(rows: Observations | None) -> list[Any] | None:
+    return None if rows is None else [rows.X, rows.y, rows.noise if rows.noise.shape[1] else None]
 
 
 def _rows(experts: ExpertStore, column: int) -> np.ndarray | Streamed:
     if isinstance(experts, LocalExperts):
-        return (experts.X, experts.y, experts.numbers.astype(np.int64))[column]
+        return (experts.X, experts.y, experts.numbers.astype(np.int64), experts.noise)[column]
     n = int(experts.offsets[-1])
-    shape = ((n, experts.n_features), (n, experts.n_outputs), (n,))[column]
+    assert isinstance(experts, DaskExperts)
+    shape = ((n, experts.n_features), (n, experts.n_outputs), (n,), (n, experts.noise_columns))[column]
     dtype = np.dtype(np.int64 if column == 2 else np.float64)
     return Streamed(shape, lambda: experts.row_batches(column, _BATCH), dtype)
 
@@ -85,14 +104,19 @@ def restored_model(read: Decoder, tree: dict[str, Any], settings: Settings) -> F
         for name, width in (("x_scale", d), ("y_scale", p))
     )
     require(bool((x_scale.scale > 0).all() and (y_scale.scale > 0).all()), "a scale is not positive")
-    shared, held_out = (_pair(read, tree[name], d, p) for name in ("shared", "held_out"))
-    total = n + sum(len(pair[0]) for pair in (shared, held_out) if pair is not None)
+    trend = _trend(read, tree["trend"], d, p)
+    encoder = restored_encoder(read, tree["columns"], d - (0 if trend is None else trend.n_inputs))
+    noise = _noise(read, tree["noise"], n)
+    shared, held_out = (_observations(read, tree[name], d, p, noise) for name in ("shared", "held_out"))
+    seen = n + (0 if shared is None else len(shared.X))
+    total = seen + (0 if held_out is None else len(held_out.X))
     experts = LocalExperts(
         X,
         y,
         offsets,
-        _covariance(read, tree, x_scale, X),
-        numbers=_numbers(read, tree["numbers"], n, total),
+        _covariance(read, tree, x_scale, X, encoder.layout(d).scale_index),
+        numbers=_numbers(read, tree["numbers"], n, seen),
+        noise=noise,
         shared=shared,
         factor_budget=settings.factor_budget,
     )
@@ -103,10 +127,14 @@ def restored_model(read: Decoder, tree: dict[str, Any], settings: Settings) -> F
     experts.jitter = dict(zip(which.tolist(), jitter.tolist(), strict=True))
     labels, one_output, calibrate = tree["labels"], tree["one_output"], tree["calibrate"]
     if labels is not None:
-        labels = read.array(labels, (total,), np.int64)
-        require(bool(((labels >= HELD_OUT) & (labels < M)).all()), "a label is not that of an expert")
+        labels = read.array(labels, (None,), np.int64)
+        require(bool(((labels >= ABSENT) & (labels < M)).all()), "a label is not that of an expert")
+        counts = int((labels > ABSENT).sum()), int((labels > HELD_OUT).sum())
+        require(counts == (total, seen), "there are not as many labels as rows")
     require(one_output is False or (one_output is True and p == 1), "one_output is wrong")
     require((calibrate is None) == (held_out is None), "held-out rows and calibrate do not agree")
+    mean, std = (read.array(part, (p,)) for part in tree["y_summary"])
+    require(bool((std >= 0).all()), "the deviation of the targets is negative")
     seeds = Seeds(*tree["seeds"])
     require(all(is_int(seed, 0, 2**32 - 1) for seed in seeds), "a seed is not a number")
     return FittedModel(
@@ -121,7 +149,21 @@ def restored_model(read: Decoder, tree: dict[str, Any], settings: Settings) -> F
         seeds=seeds,
         calibrate=calibrate,
         held_out=held_out,
+        encoder=encoder,
+        y_summary=(mean, std),
+        trend=trend,
+        target=restored_target(read, tree["target"], p),
+        targets=None if tree["targets"] is None else read.array(tree["targets"], (seen, p)),
     )
+
+
+def _trend(read: Decoder, tree: Any, d: int, p: int) -> FittedTrend | None:
+    """Restore the trend, where experts have d inputs."""
+    if tree is None:
+        return None
+    own = d - (p if tree["role"] in ("input", "both") else 0)
+    require(own > 0, "there are no inputs beside the trend")
+    return restored_trend(read, tree, own, p)
 
 
 def _numbers(read: Decoder, tree: Any, n: int, total: int) -> np.ndarray:
@@ -132,21 +174,42 @@ def _numbers(read: Decoder, tree: Any, n: int, total: int) -> np.ndarray:
     return numbers
 
 
-def _pair(read: Decoder, trees: Any, d: int, p: int) -> tuple[np.ndarray, np.ndarray] | None:
+def _observations(read: Decoder, trees: Any, d: int, p: int, like: np.ndarray) -> Observations | None:
     if trees is None:
         return None
-    inputs, targets = trees
+    inputs, targets, noise = trees
     X = read.array(inputs, (None, d))
     require(len(X) > 0, "there are no shared or held-out rows")
-    return X, read.array(targets, (len(X), p))
+    y, table = read.array(targets, (len(X), p)), _noise(read, noise, len(X))
+    require(table.shape[1] == like.shape[1], "some rows have weights and some have none")
+    return Observations(X, y, table)
 
 
-def _covariance(read: Decoder, tree: dict[str, Any], x_scale: Standardizer, X: np.ndarray) -> Covariance:
+def _noise(read: Decoder, tree: Any, n: int) -> np.ndarray:
+    """Restore the table of noise of n rows; rows without weights have none."""
+    if tree is None:
+        return plain(n)
+    noise = read.array(tree, (n, None))
+    require(noise.shape[1] in (2, 4), "the table of noise has other columns")
+    require(bool((weights(noise) > 0).all() and (noise >= 0).all()), "a weight is not positive")
+    return noise
+
+
+def _covariance(
+    read: Decoder,
+    tree: dict[str, Any],
+    x_scale: Standardizer,
+    X: np.ndarray,
+    scale_index: np.ndarray | None,
+) -> Covariance:
     """Restore the covariance and evaluate it on two rows: its parameters may have any values."""
     kernel = read.decode(tree["kernel"])
     require(isinstance(kernel, Kernel), "the kernel is not a kernel")
     check_kernel(kernel)
-    covariance = RawInputs(kernel, x_scale) if tree["raw_inputs"] else covariance_of(kernel)
+    if tree["raw_inputs"]:
+        covariance: Covariance = RawInputs(kernel, x_scale, scale_index)
+    else:
+        covariance = covariance_of(kernel, scale_index)
     X, d = X[:2], X.shape[1]
     gram, variance, metric = covariance(X, X), covariance.prior_variance(X), covariance.metric(np.ones(d))
     require(

@@ -7,6 +7,7 @@ the code that uses it: `Settings`, `check_served`, the stages' own checks, and a
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from importlib.metadata import version
 from typing import Any
@@ -28,7 +29,7 @@ from gpexperts.model import FittedModel
 from gpexperts.parameters import PARAMETERS
 from gpexperts.predictor import Learned
 from gpexperts.prepare import check_served, evaluation_engine
-from gpexperts.schema import Column, TableSchema
+from gpexperts.schema import KINDS, TableColumn, TableSchema
 from gpexperts.settings import Settings
 from gpexperts.tuning import Tuning
 from gpexperts.validation import is_auto, is_number
@@ -70,7 +71,9 @@ def save_model(estimator: Any, path: str | os.PathLike[str], *, include_factors:
             "selector": selector_tree(out, learned.selector),
             "tuning": out.named(learned.tuning._asdict()),
             "choices": choice_trees(out, learned.choices),
-            "calibration": out.encode(learned.calibration and learned.calibration.scores, "calibration"),
+            "calibration": out.encode(
+                None if learned.calibration is None else list(learned.calibration), "calibration"
+            ),
         },
         "table": None if table is None else out.encode(asdict(table), "table_"),
     }
@@ -121,13 +124,13 @@ def _estimator(cls: Any, header: dict[str, Any], read: Decoder) -> Any:
     model = restored_model(read, header["model"], settings)
     check_served(model, settings)
     learned = _learned(read, header["learned"], model, settings)
-    names, table, d = header["feature_names"], header["table"], model.experts.n_features
+    names, table, d = header["feature_names"], header["table"], model.encoder.n_features
     state = {**vars(estimator), "n_features_in_": d, "model_": model, "_predictor": learned}
     if names is not None:
         require(_are_strings(names) and len(names) == d, f"there are not {d} names of inputs")
         state["feature_names_in_"] = np.array(names, dtype=object)
     if table is not None:
-        state["table_"] = _table(read.decode(table), d)
+        state["table_"] = _table(read.decode(table), names or ())
     _keep_factors(read, header["factors"], model.experts)
     estimator.__setstate__(state)
     # A selector that fails, or a wrong K, is the file's fault.
@@ -192,11 +195,16 @@ def _calibration(read: Decoder, tree: Any, model: FittedModel) -> Calibration | 
     """Restore the scores of held-out rows, which only `calibrate` makes necessary."""
     if tree is None and model.held_out is None:
         return None
-    rows = None if model.held_out is None else len(model.held_out[1])
-    scores = read.array(tree, (rows, model.n_outputs))
+    rows = None if model.held_out is None else len(model.held_out.y)
+    scores, weights = tree
+    scores = read.array(scores, (rows, model.n_outputs))
     ascending = len(scores) > 0 and bool((scores >= 0).all() and (np.diff(scores, axis=0) >= 0).all())
     require(ascending, "scores do not ascend")
-    return Calibration(scores)
+    if weights is None:
+        return Calibration(scores)
+    weights = read.array(weights, scores.shape)
+    require(bool((weights > 0).all()), "a weight is not positive")
+    return Calibration(scores, weights)
 
 
 def _factor_trees(out: Encoder, model: FittedModel, settings: Settings) -> list[Any]:
@@ -224,26 +232,31 @@ def _keep_factors(read: Decoder, trees: Any, experts: ExpertStore) -> None:
 # ------------------------------------------------------------------------------------- the table
 
 
-def _table(values: dict[str, Any], d: int) -> TableSchema:
-    columns = [Column(**column) for column in values.pop("columns")]
+def _table(values: dict[str, Any], names: Sequence[str]) -> TableSchema:
+    columns = [TableColumn(**column) for column in values.pop("columns")]
     table = TableSchema(columns=columns, **values)
     require(
-        all(isinstance(text, str) for text in (table.target, table.source, table.sha256))
-        and all(is_int(number, 0, 2**62) for number in (table.n_rows, table.n_dropped))
+        all(isinstance(text, str) for text in (table.source, table.sha256))
+        and _are_strings(table.targets)
+        and len(table.targets) > 0
+        and all(is_int(number, 0, 2**62) for number in (table.n_rows, table.n_dropped, table.first_row))
         and is_number(table.target_low)
         and is_number(table.target_high)
-        and isinstance(table.config, dict)
+        and all(isinstance(v, dict) for v in (table.config, table.left_out, table.reading, table.scores))
+        and isinstance(table.drop_missing, bool)
+        and isinstance(table.skips, list)
+        and all(len(skip) == 2 and all(is_int(i, 0, 2**62) for i in skip) for skip in table.skips)
         and all(map(_is_column, columns))
-        and len(table.feature_names) == d,
+        and [column.name for column in columns] == list(names),
         "the table of the training rows is not described completely",
     )
     return table
 
 
-def _is_column(column: Column) -> bool:
-    numeric = column.kind in ("number", "boolean") and is_number(column.low) and is_number(column.high)
+def _is_column(column: TableColumn) -> bool:
     return (
         isinstance(column.name, str)
-        and _are_strings(column.categories)
-        and (numeric or column.kind == "categories")
+        and column.kind in KINDS
+        and isinstance(column.format, str)
+        and all(value is None or is_number(value) for value in (column.low, column.high))
     )

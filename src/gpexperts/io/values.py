@@ -161,6 +161,12 @@ class Decoder:
         require(fits, f"{name!r:.60} is not an array of finite numbers ({dtype.__name__}) of shape {shape}")
         return np.asarray(value)
 
+    def peek(self, tree: Any) -> np.ndarray:
+        """Return the array of a tree without using it up."""
+        array = self._arrays[tree["name"]]
+        require(isinstance(array, np.ndarray), f"{tree['name']!r:.60} is not an array")
+        return np.asarray(array)
+
     def _object(self, tree: dict[str, Any]) -> Any:
         kind = tree["is"]
         if kind == "array":

@@ -14,6 +14,8 @@ from typing import Self
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel, Sum, WhiteKernel
 
+from gpexperts.row_noise import copies, slope, variance
+
 __all__ = ["Covariance", "Gradient", "SignalGradient", "terms_of"]
 
 Gradient = Callable[[np.ndarray, float], np.ndarray]
@@ -32,10 +34,13 @@ class Covariance(ABC):
         The whole scikit-learn kernel.
     noise_variance : float
         σ², the sum of the levels of the top-level WhiteKernel terms.
+    scale_index : ndarray of int, shape (d,), or None
+        The length scale of each input, for inputs that share one, as those of a category; None if each has
+        its own.
     """
 
-    def __init__(self, kernel: Kernel) -> None:
-        self.kernel = kernel
+    def __init__(self, kernel: Kernel, scale_index: np.ndarray | None = None) -> None:
+        self.kernel, self.scale_index = kernel, scale_index
         self._terms = list(terms_of(kernel))
         whites = [t for t in self._terms if isinstance(t, WhiteKernel)]
         self.noise_variance = float(sum(t.noise_level for t in whites))
@@ -47,13 +52,32 @@ class Covariance(ABC):
 
     def with_kernel(self, kernel: Kernel) -> Self:
         """Return a covariance of the same form with another kernel."""
-        return type(self)(kernel)
+        return type(self)(kernel, self.scale_index)
 
-    def noisy_gram(self, X: np.ndarray) -> np.ndarray:
-        """C = k(X, X) + σ²I, shape (m, m), free to overwrite; see `_add_noise`."""
-        return self._add_noise(self.gram(X))
+    def noisy_gram(self, X: np.ndarray, noise: np.ndarray | None = None) -> np.ndarray:
+        """C = k(X, X) + D, shape (m, m), free to overwrite.
 
-    def noisy_gram_with_gradient(self, X: np.ndarray) -> tuple[np.ndarray, Gradient]:
+        D is σ²I, or the noise of each row by its table `noise` (see `row_noise`). For a noise-free kernel, a
+        tiny multiple of the mean diagonal is added to σ².
+        """
+        return self._add_noise(self.gram(X), noise)
+
+    def row_noise(self, noise: np.ndarray | None) -> np.ndarray | float:
+        """Noise variance of each row of a table, or σ² for all."""
+        return variance(noise, self.noise_variance)
+
+    def copies(self, noise: np.ndarray | None) -> tuple[float, np.ndarray]:
+        """Log likelihood of the copies that weights stand for (see `row_noise`), and its gradient."""
+        value, slope_of_noise = copies(noise, self.noise_variance)
+        gradient = [
+            np.full(term.n_dims, slope_of_noise * term.noise_level if isinstance(term, WhiteKernel) else 0.0)
+            for term in self._terms
+        ]
+        return value, np.concatenate(gradient)
+
+    def noisy_gram_with_gradient(
+        self, X: np.ndarray, noise: np.ndarray | None = None
+    ) -> tuple[np.ndarray, Gradient]:
         """C as in `noisy_gram`, and the function that turns S = ααᵀ − C⁻¹ into derivatives.
 
         That function takes S (m, m), symmetric, and the jitter that was added to factorise C (a multiple
@@ -62,18 +86,20 @@ class Covariance(ABC):
         gram, signal_gradient = self.gram_with_gradient(X)
 
         def gradient(S: np.ndarray, jitter: float) -> np.ndarray:
-            trace = float(np.trace(S))
-            signal = iter(signal_gradient(S, trace * (jitter + self._tiny_diagonal)))
+            trace, share = float(np.trace(S)), slope(noise)
+            by_noise = float((np.diagonal(S) * share).sum())
+            signal = iter(signal_gradient(S, trace * jitter + by_noise * self._tiny_diagonal))
+            by_noise += jitter * trace * float(np.mean(share))
             return np.concatenate(
                 [
-                    np.full(term.n_dims, 0.5 * term.noise_level * (1.0 + jitter) * trace)
+                    np.full(term.n_dims, 0.5 * term.noise_level * by_noise)
                     if isinstance(term, WhiteKernel)
                     else next(signal)
                     for term in self._terms
                 ]
             )
 
-        return self._add_noise(gram), gradient
+        return self._add_noise(gram, noise), gradient
 
     def vanishes(self, X: np.ndarray, Z: np.ndarray) -> bool:
         """Whether all of k(X, Z) is zero to rounding, if that can be decided without computing it."""
@@ -83,10 +109,9 @@ class Covariance(ABC):
     def _tiny_diagonal(self) -> float:
         return 0.0 if self.noise_variance else _TINY_DIAGONAL
 
-    def _add_noise(self, gram: np.ndarray) -> np.ndarray:
-        """Add σ² to the diagonal; for a noise-free kernel, a tiny multiple of the mean diagonal instead."""
+    def _add_noise(self, gram: np.ndarray, noise: np.ndarray | None) -> np.ndarray:
         diagonal = np.einsum("ii->i", gram)
-        diagonal += self.noise_variance + self._tiny_diagonal * float(diagonal.mean())
+        diagonal += variance(noise, self.noise_variance + self._tiny_diagonal * float(diagonal.mean()))
         return gram
 
     @property
@@ -131,7 +156,7 @@ class Covariance(ABC):
         Returns
         -------
         ndarray of shape (d,)
-            The length scales, or `spread` if the kernel has no length scale per input.
+            The length scale of each input, or `spread` if the kernel has no length scale per input.
         """
 
     @abstractmethod

@@ -15,11 +15,21 @@ _LEAST_VARIANCE = 1e-100
 """Lower limit of the prior variance. A kernel such as x xᵀ has none at 0, and correlations would be 0/0."""
 
 
+def _has_several_scales(kernel: Kernel) -> bool:
+    return any(np.size(v) > 1 for name, v in kernel.get_params().items() if name.endswith("length_scale"))
+
+
 class GenericCovariance(Covariance):
     """Any scikit-learn kernel, evaluated by the kernel itself."""
 
-    def __init__(self, kernel: Kernel) -> None:
-        super().__init__(kernel)
+    def __init__(self, kernel: Kernel, scale_index: np.ndarray | None = None) -> None:
+        super().__init__(kernel, scale_index)
+        if scale_index is not None and _has_several_scales(kernel):
+            raise ValueError(
+                f"The kernel {kernel} has one length scale per input, but some inputs encode categories or "
+                "dates with several columns. Only constant × RBF, Matern or RationalQuadratic "
+                "+ noise can share length scales; otherwise give one length scale for all inputs."
+            )
         signal = self._signal_terms[0]
         for term in self._signal_terms[1:]:
             signal = Sum(signal, term)

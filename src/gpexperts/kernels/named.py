@@ -36,8 +36,14 @@ __all__ = [
 ]
 
 
-def covariance_of(kernel: Kernel) -> Covariance:
+def covariance_of(kernel: Kernel, scale_index: np.ndarray | None = None) -> Covariance:
     """Return the fastest :class:`Covariance` that evaluates a scikit-learn kernel.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    scale_index : ndarray of int, shape (d,), optional
+        The length scale of each input, where several share one.
 
     Raises
     ------
@@ -50,8 +56,8 @@ def covariance_of(kernel: Kernel) -> Covariance:
             f"The kernel {kernel} is only noise; add a signal, as in 1.0 * RBF() + WhiteKernel()."
         )
     if len(signal) == 1 and is_stationary(signal[0]):
-        return StationaryCovariance(kernel)
-    return GenericCovariance(kernel)
+        return StationaryCovariance(kernel, scale_index)
+    return GenericCovariance(kernel, scale_index)
 
 
 def has_noise(kernel: Kernel) -> bool:
@@ -96,9 +102,9 @@ def candidate_kernels(
     ----------
     kernel : str, Kernel or None
         A name, or a kernel object; None means "auto". The object is cloned.
-    spread_X : ndarray of shape (d,)
-        Standard deviation of each input, in the units in which the kernel is evaluated; 1 for a constant
-        column. Named kernels are initialised from it.
+    spread_X : ndarray of shape (g,)
+        Standard deviation of the inputs of each length scale, in the units in which the kernel is evaluated;
+        1 for constant inputs. Named kernels are initialised from it.
     spread_y : ndarray of shape (p,)
         The same for the targets.
 

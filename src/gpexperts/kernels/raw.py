@@ -11,7 +11,7 @@ from gpexperts.kernels.named import candidate_kernels, covariance_of
 from gpexperts.kernels.stationary import StationaryCovariance
 from gpexperts.scaling import Standardizer
 
-__all__ = ["RawInputs", "candidate_covariances", "kernel_in_user_units"]
+__all__ = ["RawInputs", "candidate_covariances", "kernel_in_user_units", "of_scales"]
 
 
 class RawInputs(Covariance):
@@ -23,15 +23,17 @@ class RawInputs(Covariance):
         With lengths in the units of X.
     x_scale : Standardizer
         The user's units ↔ the units of the inputs that are passed to this object.
+    scale_index : ndarray of int, shape (d,), optional
+        The length scale of each input, where several share one.
     """
 
-    def __init__(self, kernel: Kernel, x_scale: Standardizer) -> None:
-        super().__init__(kernel)
+    def __init__(self, kernel: Kernel, x_scale: Standardizer, scale_index: np.ndarray | None = None) -> None:
+        super().__init__(kernel, scale_index)
         self.x_scale = x_scale
-        self._raw = covariance_of(kernel)
+        self._raw = covariance_of(kernel, scale_index)
 
     def with_kernel(self, kernel: Kernel) -> RawInputs:
-        return RawInputs(kernel, self.x_scale)
+        return RawInputs(kernel, self.x_scale, self.scale_index)
 
     def __call__(self, X: np.ndarray, Z: np.ndarray) -> np.ndarray:
         return self._raw(self.x_scale.restore(X), self.x_scale.restore(Z))
@@ -60,7 +62,11 @@ class RawInputs(Covariance):
 
 
 def candidate_covariances(
-    kernel: str | Kernel | None, spread_X: np.ndarray, spread_y: np.ndarray, x_scale: Standardizer
+    kernel: str | Kernel | None,
+    spread_X: np.ndarray,
+    spread_y: np.ndarray,
+    x_scale: Standardizer,
+    scale_index: np.ndarray | None = None,
 ) -> dict[str, Covariance]:
     """Return the covariances to choose from, by name: several for "auto", one otherwise.
 
@@ -69,18 +75,27 @@ def candidate_covariances(
     kernel : str, Kernel or None
         A kernel object is evaluated in the user's units of X.
     spread_X, spread_y : ndarray of shape (d,) and (p,)
-        Standard deviations, in the units of the experts.
+        Standard deviations, in the units of the experts; equal for inputs that share a length scale.
     x_scale : Standardizer
         The user's units ↔ the units of the experts.
+    scale_index : ndarray of int, shape (d,), optional
+        The length scale of each input, where several share one.
     """
-    kernels = candidate_kernels(kernel, spread_X, spread_y)
+    kernels = candidate_kernels(kernel, of_scales(spread_X, scale_index), spread_y)
     if not isinstance(kernel, Kernel):
-        return {name: covariance_of(candidate) for name, candidate in kernels.items()}
+        return {name: covariance_of(candidate, scale_index) for name, candidate in kernels.items()}
     unchanged = bool((x_scale.shift == 0).all() and (x_scale.scale == 1).all())
     return {
-        name: covariance_of(candidate) if unchanged else RawInputs(candidate, x_scale)
+        name: covariance_of(candidate, scale_index)
+        if unchanged
+        else RawInputs(candidate, x_scale, scale_index)
         for name, candidate in kernels.items()
     }
+
+
+def of_scales(values: np.ndarray, scale_index: np.ndarray | None) -> np.ndarray:
+    """Return one of the equal values (d,) of the inputs of each length scale, (g,)."""
+    return values if scale_index is None else values[np.unique(scale_index, return_index=True)[1]]
 
 
 def kernel_in_user_units(covariance: Covariance, x_scale: Standardizer, y_scale: Standardizer) -> Kernel:
@@ -92,9 +107,9 @@ def kernel_in_user_units(covariance: Covariance, x_scale: Standardizer, y_scale:
         return covariance.kernel
     kernel = clone(covariance.kernel)
     variance = float(y_scale.scale[0]) ** 2 if len(y_scale.scale) == 1 else 1.0
-    scaled = {}
+    units, scaled = of_scales(x_scale.scale, covariance.scale_index), {}
     for name, value in kernel.get_params().items():
-        factor = x_scale.scale if name.endswith("length_scale") else variance
+        factor = units if name.endswith("length_scale") else variance
         if name.endswith(("length_scale", "constant_value", "noise_level")):
             bounds = kernel.get_params()[f"{name}_bounds"]
             scaled[name] = value * factor

@@ -32,10 +32,14 @@ _STRIPE = 64
 
 
 class StationaryCovariance(Covariance):
-    """s² f(|x − x'| in units of the length scales), all of it by matrix products."""
+    """s² f(|x − x'| in units of the length scales), all of it by matrix products.
 
-    def __init__(self, kernel: Kernel) -> None:
-        super().__init__(kernel)
+    Inputs may share a length scale ℓ_g, as those of a category do. Then the derivative with respect to
+    log ℓ_g is the sum of those with respect to the logs of the separate length scales.
+    """
+
+    def __init__(self, kernel: Kernel, scale_index: np.ndarray | None = None) -> None:
+        super().__init__(kernel, scale_index)
         (term,) = self._signal_terms
         self._factors = [term.k1, term.k2] if isinstance(term, Product) else [term]
         constants = [f for f in self._factors if isinstance(f, ConstantKernel)]
@@ -45,24 +49,30 @@ class StationaryCovariance(Covariance):
         assert profile is not None, "is_stationary was not checked"
         self._profile = profile
         self._alpha = float(getattr(self._shape, "alpha", 1.0))
+        scale = self._shape.length_scale
+        if scale_index is not None and np.size(scale) not in (1, int(scale_index.max()) + 1):
+            raise ValueError(f"The kernel {kernel} does not have {int(scale_index.max()) + 1} length scales.")
+        self._lengths = (
+            scale if scale_index is None or np.size(scale) == 1 else np.asarray(scale)[scale_index]
+        )
 
     def vanishes(self, X: np.ndarray, Z: np.ndarray) -> bool:
         """Whether the balls around X (n, d) and Z (m, d) are so far apart that f < 1e-20 for all pairs."""
         if not np.isfinite(self._profile.reach):
             return False
-        X, Z = X / self._shape.length_scale, Z / self._shape.length_scale
+        X, Z = X / self._lengths, Z / self._lengths
         x, z = X.mean(axis=0), Z.mean(axis=0)
         radii = np.sqrt(((X - x) ** 2).sum(axis=1).max()) + np.sqrt(((Z - z) ** 2).sum(axis=1).max())
         return bool(np.sqrt(((x - z) ** 2).sum()) - radii > self._profile.reach)
 
     def metric(self, spread: np.ndarray) -> np.ndarray:
-        return np.broadcast_to(np.asarray(self._shape.length_scale, dtype=float), spread.shape).copy()
+        return np.broadcast_to(np.asarray(self._lengths, dtype=float), spread.shape).copy()
 
     def prior_variance(self, X: np.ndarray) -> np.ndarray:
         return np.full(len(X), self.signal_variance)
 
     def __call__(self, X: np.ndarray, Z: np.ndarray) -> np.ndarray:
-        scale = self._shape.length_scale
+        scale = self._lengths
         # Centred before the division: no digits are lost to a large offset, and nothing overflows.
         centre = Z.mean(axis=0) if len(Z) else 0.0
         X, Z = scaled_offsets(X, centre, scale), scaled_offsets(Z, centre, scale)
@@ -84,7 +94,7 @@ class StationaryCovariance(Covariance):
     def fill_grams(self, A: np.ndarray, points: np.ndarray) -> None:
         n = points.shape[1]
         # Relative to the first point: near points keep the digits of their differences if the last is far.
-        Z = (points - points[:, :1]) / self._shape.length_scale
+        Z = (points - points[:, :1]) / self._lengths
         small = SMALL * 2.0 * np.einsum("bnd,bnd->bn", Z, Z).max(axis=1)[:, None, None]
         for start in range(0, n, _STRIPE):
             stop = min(start + _STRIPE, n)
@@ -100,7 +110,7 @@ class StationaryCovariance(Covariance):
 
         The derivative of f with respect to log ℓ_k is W ∘ (z_k − z'_k)². The last point is the centre.
         """
-        Z = (points - points[:, -1:]) / self._shape.length_scale
+        Z = (points - points[:, -1:]) / self._lengths
         sq = squared_distances(Z, Z, self._profile.far)
         if self._profile.has_cusp:
             b, i, j = np.nonzero(sq <= SMALL * np.einsum("bnd,bnd->bn", Z, Z).max(axis=1)[:, None, None])
@@ -117,7 +127,7 @@ class StationaryCovariance(Covariance):
         by_signal : float
             With respect to log s².
         by_scale : ndarray of shape (d,)
-            With respect to the log of each length scale; summed if there is one for all inputs.
+            With respect to the log of the length scale of each input, as if each had its own.
         by_noise : float
             With respect to the noise variance.
         """
@@ -131,9 +141,14 @@ class StationaryCovariance(Covariance):
                 elif isinstance(part, ConstantKernel):
                     pieces.append(np.array([by_signal]))
                 else:
-                    single = np.size(part.length_scale) == 1
-                    pieces.append(by_scale.sum(keepdims=True) if single else by_scale)
+                    pieces.append(self._shared(by_scale))
         return np.concatenate(pieces)
+
+    def _shared(self, by_input: np.ndarray) -> np.ndarray:
+        """Sum derivatives (d,) over the inputs that share a length scale."""
+        if np.size(self._shape.length_scale) == 1:
+            return by_input.sum(keepdims=True)
+        return by_input if self.scale_index is None else np.bincount(self.scale_index, weights=by_input)
 
     @property
     def has_shape_parameter(self) -> bool:
@@ -185,15 +200,14 @@ class StationaryCovariance(Covariance):
                     pieces.append(np.array([s2 * total]))
                 if not factor.hyperparameter_length_scale.fixed:
                     per_input = np.sum([band.half_sum_of_squares(S, Z) for band in bands], axis=0)
-                    isotropic = np.size(factor.length_scale) == 1
-                    pieces.append(s2 * (per_input.sum(keepdims=True) if isotropic else per_input))
+                    pieces.append(s2 * self._shared(per_input))
             yield np.concatenate(pieces)
 
         return K, signal_gradient
 
     def _offsets(self, X: np.ndarray) -> np.ndarray:
         """X (m, d) around its mean, in length scales."""
-        return scaled_offsets(X, X.mean(axis=0), self._shape.length_scale)
+        return scaled_offsets(X, X.mean(axis=0), self._lengths)
 
     def _squared_band(self, Z: np.ndarray, rows: slice) -> tuple[np.ndarray, Pairs | None]:
         """ρ² between some rows of Z and all rows up to the last of them, and the refined entries."""

@@ -59,7 +59,7 @@ def partition_shards(
     if partitioner.uses_inputs and n_shards > 1:
         Z = sample.X / metric
         labels = compact(BalancedPartitioner().partition(Z, n_shards, random_state))
-        places = sorted_parts(Rows(sample.number, Z, sample.y), labels).centroids
+        places = sorted_parts(sample._replace(X=Z), labels).centroids
         n_shards = len(places)
     else:
         order = random_state.permutation(np.arange(source.n, dtype=np.int32) % n_shards)

@@ -50,10 +50,9 @@ class PredictionDisplay1D(Display):
     ) -> Self:
         """Draw a model over the range of its training inputs plus 10 % on each side, and the rows (X, y)."""
         single_output(estimator, "PredictionDisplay1D")
-        if estimator.n_features_in_ != 1:
-            raise ValueError(
-                f"PredictionDisplay1D is for models of one input; this one has {estimator.n_features_in_}."
-            )
+        d = estimator.model_.experts.n_features
+        if d != 1:
+            raise ValueError(f"PredictionDisplay1D is for models of one input; this one has {d}.")
         ((low, high),) = input_ranges(estimator)
         x = np.linspace(low - 0.1 * (high - low), high + 0.1 * (high - low), 400)
         grid: Any = x[:, None]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,7 +32,7 @@ class Observed(NamedTuple):
 
     source: str
     X: np.ndarray
-    """(n, d)"""
+    """(n, d) as the model's encoder returns them."""
     y: np.ndarray
     """(n,)"""
     mean: np.ndarray
@@ -39,6 +41,10 @@ class Observed(NamedTuple):
     """(n,) for a new observation."""
     seconds: float
     """Time of all predictions."""
+    numbers: np.ndarray | None = None
+    """(n,) of the rows in their file; from 1 if not given."""
+    outside: Sequence[str] = ()
+    """(n,) names of the columns outside the range of the training rows; "" if none is."""
 
 
 def page_data(model: Any, observed: Observed | None, target: str) -> dict[str, Any]:
@@ -57,8 +63,7 @@ def page_data(model: Any, observed: Observed | None, target: str) -> dict[str, A
     training_inputs = inspection.training_inputs(model)
     X = training_inputs if observed is None else observed.X
     counted = _evenly_spaced(len(X), _MAX_ROWS)
-    with inspection.names_were_checked():
-        index = model.select(X[counted])
+    index = model.predictor_.select(X[counted])
     table = getattr(model, "table_", None)
     data: dict[str, Any] = {
         "target": target,
@@ -75,7 +80,7 @@ def page_data(model: Any, observed: Observed | None, target: str) -> dict[str, A
         "noise_std": inspection.noise_std(model),
         "kernel": str(model.kernel_),
         "choices": inspection.choices(model),
-        "queries": _queries(model, X, None if observed is None else observed.y),
+        "queries": _queries(model, X, observed),
         "observed": None,
     }
     if observed is not None:
@@ -95,29 +100,40 @@ def _experts(model: Any, index: np.ndarray) -> dict[str, Any]:
 
 
 def _relevance(model: Any, X: np.ndarray) -> list[dict[str, Any]]:
-    """Standard deviation of each input divided by its length scale, the largest first."""
+    """Standard deviations in length scales, the largest first."""
     scales = inspection.length_scales(model)
-    ratio = X.std(axis=0) / scales
-    names = inspection.feature_names(model)
+    ratio = inspection.scale_spreads(model, X) / scales
+    names = inspection.scale_names(model)
     return [
         {"name": names[k], "value": float(ratio[k]), "length_scale": float(scales[k])}
         for k in np.argsort(-ratio, kind="stable")[: 2 * _MAX_BARS]
     ]
 
 
-def _queries(model: Any, X: np.ndarray, y: np.ndarray | None) -> list[dict[str, Any]]:
+def _numbers(model: Any, observed: Observed | None) -> np.ndarray:
+    """The numbers of the rows that are explained, in their file."""
+    if observed is None:
+        return inspection.training_row_numbers(model)
+    return np.arange(1, len(observed.y) + 1) if observed.numbers is None else observed.numbers
+
+
+def _queries(model: Any, X: np.ndarray, observed: Observed | None) -> list[dict[str, Any]]:
     """Explanations of some rows; the numbers are not rounded."""
     rows = _evenly_spaced(len(X), _MAX_QUERIES)
-    with inspection.names_were_checked():
-        explained = model.explain(X[rows])
+    explained = model.predictor_.explain(X[rows])
+    shown = model.model_.encoder.decode(X[rows])
+    numbers = _numbers(model, observed)
+    outside = observed.outside if observed is not None else ()
     half = float(model.interval_width(_LEVEL)) * explained.std
     queries = []
     for q, row in enumerate(rows):
         selected = explained.experts[q] >= 0
         query = {
             "row": int(row),
-            "inputs": X[row].tolist(),
-            "observed": None if y is None else float(y[row]),
+            "number": int(numbers[row]),
+            "outside": outside[row] if outside else "",
+            "inputs": shown[q].tolist(),
+            "observed": None if observed is None else float(observed.y[row]),
             "mean": float(explained.mean[q]),
             "std": float(explained.std[q]),
             "lower": float(explained.mean[q] - half[q]),
@@ -129,7 +145,7 @@ def _queries(model: Any, X: np.ndarray, y: np.ndarray | None) -> list[dict[str, 
             "prior_weight": float(explained.prior_weight[q]),
             "prior_mean": float(explained.prior_mean),
             "communication": None,
-            "own": None if explained.own is None else _own(explained.own, q),
+            "own": None if explained.own is None else _own(model, explained.own, q),
         }
         if explained.communication_mean is not None and explained.communication_weight is not None:
             query["communication"] = {
@@ -140,11 +156,13 @@ def _queries(model: Any, X: np.ndarray, y: np.ndarray | None) -> list[dict[str, 
     return queries
 
 
-def _own(own: OwnExplanation, q: int) -> dict[str, Any]:
+def _own(model: Any, own: OwnExplanation, q: int) -> dict[str, Any]:
     """The own expert of query q, and its rows with the largest weights."""
+    numbers = inspection.file_row_numbers(model, own.rows[q])
     rows = [
         {
             "row": int(own.rows[q, j]),
+            "number": int(numbers[j]),
             "inputs": own.inputs[q, j].tolist(),
             "target": float(own.targets[q, j]),
             "weight": float(own.row_weight[q, j]),
@@ -163,27 +181,44 @@ def _own(own: OwnExplanation, q: int) -> dict[str, Any]:
 def _observed(model: Any, observed: Observed, counted: np.ndarray, index: np.ndarray) -> dict[str, Any]:
     y, mean, std = observed.y, observed.mean, observed.std
     width = model.interval_width
-    scores = score(y, mean, std, inspection.training_targets(model), observed.seconds, width=width)
-    levels, shares = inspection.calibration_curve(y, mean, std, width)
+    more = inspection.scored(model, observed.X, y)
+    z = more.get("z")
+    scores = score(y, mean, std, inspection.training_targets(model), observed.seconds, width=width, **more)
+    levels, shares = inspection.calibration_curve(y, mean, std, width, z)
     points = _evenly_spaced(len(y), _MAX_POINTS)
-    error, inside = y - mean, np.abs(y - mean) <= width(_LEVEL) * std
+    error, inside = y - mean, np.abs((y - mean) / std if z is None else z) <= width(_LEVEL)
     return {
         "source": observed.source,
+        "n_outside": sum(map(bool, observed.outside)),
+        "outside": _outside(observed.outside),
         "scores": scores.as_dict(),
         "calibration": {"level": levels.tolist(), "share": shares.tolist()},
         "points": {
             "row": points.tolist(),
+            "number": _numbers(model, observed)[points].tolist(),
             "y": y[points].tolist(),
             "mean": mean[points].tolist(),
             "std": std[points].tolist(),
         },
-        "by_input": [_by_input(x, error, inside) for x in observed.X.T],
+        "by_input": [_by_input(x, error, inside) for x in model.model_.encoder.decode(observed.X).T],
         "by_expert": _by_expert(index[:, :1], error[counted], inside[counted]),
     }
 
 
-def _by_input(x: np.ndarray, error: np.ndarray, inside: np.ndarray) -> list[dict[str, float]]:
-    """Errors in bins of one input that have about equally many rows."""
+def _outside(texts: Sequence[str]) -> list[list[Any]]:
+    """The columns with most rows outside the range of the training rows, and the numbers of these rows."""
+    counts = Counter(name for text in texts if text for name in text.split(", "))
+    return [[name, count] for name, count in counts.most_common(5)]
+
+
+def _by_input(x: np.ndarray, error: np.ndarray, inside: np.ndarray) -> list[dict[str, Any]]:
+    """Errors in bins of one input that have about equally many rows, or for its most frequent levels."""
+    if x.dtype == object:
+        known = np.array([value is not None for value in x])
+        x, error, inside = x[known], error[known], inside[known]
+        if any(isinstance(value, str) for value in x):
+            return _by_level(x, error, inside)
+        x = x.astype(float)
     values = np.unique(x)
     if len(values) <= _BINS:
         edges = np.append(values, np.inf)
@@ -192,6 +227,13 @@ def _by_input(x: np.ndarray, error: np.ndarray, inside: np.ndarray) -> list[dict
         edges[-1] = np.inf
     number = np.searchsorted(edges, x, side="right") - 1
     return [_bin(x, error, inside, number == b) for b in range(len(edges) - 1)]
+
+
+def _by_level(x: np.ndarray, error: np.ndarray, inside: np.ndarray) -> list[dict[str, Any]]:
+    levels, code = np.unique(x.astype(str), return_inverse=True)
+    most = np.argsort(-np.bincount(code), kind="stable")[:_BINS]
+    bins = [_bin(code, error, inside, code == c) for c in most]
+    return [{**one, "low": str(levels[c]), "high": str(levels[c])} for c, one in zip(most, bins, strict=True)]
 
 
 def _by_expert(first: np.ndarray, error: np.ndarray, inside: np.ndarray) -> list[dict[str, float]]:

@@ -7,6 +7,8 @@
   const tip = byId("tip");
 
   const format = (x, digits = 4) => {
+    if (x === null) return "–"; // a gap
+    if (typeof x === "string") return x; // a level or a date
     if (x === 0) return "0";
     const size = Math.abs(x);
     if (size >= 1e6 || size < 1e-4) return x.toExponential(digits - 2).replace("-", "−");
@@ -99,7 +101,7 @@
   const chooser = byId("query");
   data.queries.forEach((q, i) => {
     const observed = q.observed === null ? "" : `, observed ${format(q.observed)}`;
-    chooser.append(element("option", { value: i }, `Row ${q.row + 1}: predicted ${format(q.mean)}${observed}`));
+    chooser.append(element("option", { value: i }, `Row ${q.number}: predicted ${format(q.mean)}${observed}`));
   });
   const select = (i) => {
     const n = data.queries.length;
@@ -131,7 +133,7 @@
     byId("neighbours").tBodies[0].replaceChildren(...rows.map((r) => {
       const tr = element("tr");
       tr.append(
-        cell("td", (r.row + 1).toLocaleString("en"), r.row), cell("td", format(r.target), r.target), cell("td", format(r.weight, 3), r.weight),
+        cell("td", r.number.toLocaleString("en"), r.number), cell("td", format(r.target), r.target), cell("td", format(r.weight, 3), r.weight),
         weightBar(r.weight, most), ...r.inputs.map((v) => cell("td", format(v), v)),
       );
       return tr;
@@ -157,13 +159,14 @@
     foot.replaceChildren(total);
     const sentence = byId("prediction");
     sentence.replaceChildren(
-      `Row ${q.row + 1}: the prediction is `, element("strong", { id: "mean", "data-value": String(q.mean) }, format(q.mean)),
+      `Row ${q.number}: the prediction is `, element("strong", { id: "mean", "data-value": String(q.mean) }, format(q.mean)),
       `, with a 95 % interval from ${format(q.lower)} to ${format(q.upper)}.`,
     );
     if (q.observed !== null) {
       const inside = q.observed >= q.lower && q.observed <= q.upper;
       sentence.append(` The observation, ${format(q.observed)}, is ${inside ? "inside" : "outside"} the interval.`);
     }
+    if (q.outside) sentence.append(` Outside the range of the training rows: ${q.outside}.`);
     byId("inputs").replaceChildren(...data.features.map((name, k) => {
       const pair = element("div");
       pair.append(element("dt", {}, name), element("dd", { "data-value": String(q.inputs[k]) }, format(q.inputs[k], 5)));
@@ -251,7 +254,7 @@
       draw(svg, "line", { x1: x(observed), x2: x(observed), y1: y(clip(points.mean[i] - half[i])), y2: y(clip(points.mean[i] + half[i])), stroke: colour, "stroke-opacity": faint });
       const query = queryAtRow.get(points.row[i]);
       const dot = draw(svg, "circle", { cx: x(observed), cy: y(points.mean[i]), r: query === undefined ? 2 : 4, fill: colour, "fill-opacity": 0.65 });
-      hint(dot, `row ${points.row[i] + 1}\nobserved ${format(observed)}\npredicted ${format(points.mean[i])} ± ${format(points.std[i], 3)}`);
+      hint(dot, `row ${points.number[i]}\nobserved ${format(observed)}\npredicted ${format(points.mean[i])} ± ${format(points.std[i], 3)}`);
       if (query !== undefined) {
         dot.classList.add("selectable");
         dot.dataset.row = points.row[i];

@@ -19,7 +19,14 @@ def headlines(data: dict[str, Any]) -> list[str]:
             "No test data were given. This page describes the model and explains predictions for training "
             "rows; it does not measure the accuracy on new rows.",
         ]
-    return [model, _accuracy(data["target"], observed), _coverage(observed["scores"])]
+    sentences = [model, _accuracy(data["target"], observed), _coverage(observed["scores"])]
+    return sentences + ([_outside(observed)] if observed["n_outside"] else [])
+
+
+def _outside(observed: dict[str, Any]) -> str:
+    n, columns = observed["n_outside"], ", ".join(f"{name}: {count:,}" for name, count in observed["outside"])
+    rows = "1 row is" if n == 1 else f"{n:,} rows are"
+    return f"{rows} outside the range of the training rows ({columns}): there the model extrapolates."
 
 
 def _model(data: dict[str, Any]) -> str:

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from gpexperts.rows.base import Route, Rows, RowSource, Units
+from gpexperts.row_noise import plain, weights
+from gpexperts.rows.base import Mapping, Route, Rows, RowSource, Units
 from gpexperts.rows.neighbours import RowIndex
 from gpexperts.scaling import ColumnSummary
 
@@ -21,28 +22,35 @@ class ArrayRows(RowSource):
     ----------
     X : ndarray of shape (n, d)
     y : ndarray of shape (n, p)
+    noise : ndarray of shape (n, 2) or (n, 0), optional
+        Weight and given noise of each row; see `row_noise`.
     """
 
-    def __init__(self, X: np.ndarray, y: np.ndarray) -> None:
+    def __init__(self, X: np.ndarray, y: np.ndarray, noise: np.ndarray | None = None) -> None:
         self.X, self.y = X, y
+        self.noise = plain(len(X)) if noise is None else noise
         self.n, self.n_features = X.shape
         self.n_outputs = y.shape[1]
 
     def summary(self) -> tuple[ColumnSummary, ColumnSummary]:
-        return ColumnSummary.of(self.X), ColumnSummary.of(self.y)
+        w = weights(self.noise) if self.noise.shape[1] else None
+        return ColumnSummary.of(self.X, w), ColumnSummary.of(self.y, w)
 
     def in_units(self, units: Units) -> ArrayRows:
-        return ArrayRows(*units.apply(self.X, self.y))
+        return ArrayRows(*units.apply(self.X, self.y, self.noise))
+
+    def mapped(self, function: Mapping) -> ArrayRows:
+        return ArrayRows(*function(Rows(np.arange(self.n), self.X, self.y, self.noise)))
 
     def without(self, numbers: np.ndarray) -> ArrayRows:
         kept = np.ones(self.n, dtype=bool)
         kept[numbers] = False
-        return ArrayRows(self.X[kept], self.y[kept])
+        return ArrayRows(self.X[kept], self.y[kept], self.noise[kept])
 
     def take(self, numbers: np.ndarray) -> Rows:
         if len(numbers) == self.n:  # ascending, so that these are all
-            return Rows(numbers, self.X, self.y)
-        return Rows(numbers, self.X[numbers], self.y[numbers])
+            return Rows(numbers, self.X, self.y, self.noise)
+        return Rows(numbers, self.X[numbers], self.y[numbers], self.noise[numbers])
 
     def in_memory(self) -> ArrayRows:
         return self
@@ -63,5 +71,6 @@ class ArrayRows(RowSource):
         results = []
         for g, given in enumerate(arguments):
             numbers = order[ends[g] : ends[g + 1]]
-            results.append(function(Rows(numbers, self.X[numbers], self.y[numbers]), *given))
+            rows = Rows(numbers, self.X[numbers], self.y[numbers], self.noise[numbers])
+            results.append(function(rows, *given))
         return results

@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gpexperts.row_noise import scaled
 from gpexperts.scaling import ColumnSummary, Standardizer
 
-__all__ = ["SAMPLE_ROWS", "Route", "RowSource", "Rows", "Units"]
+__all__ = ["SAMPLE_ROWS", "Mapping", "Route", "RowSource", "Rows", "Units"]
 
 SAMPLE_ROWS = 100_000
 """Rows that are sampled to choose training blocks and shards. A source with no more rows is read whole."""
@@ -28,13 +29,19 @@ class Rows(NamedTuple):
     """(k, d) inputs."""
     y: np.ndarray
     """(k, p) targets."""
+    noise: np.ndarray
+    """(k, 2) weight and given noise of each row, or (k, 0); see `row_noise`."""
 
     def __sizeof__(self) -> int:
-        return int(self.number.nbytes + self.X.nbytes + self.y.nbytes)
+        return int(sum(column.nbytes for column in self))
 
     def take(self, positions: Any) -> Rows:
         """Return the rows at some positions."""
         return Rows(*(column[positions] for column in self))
+
+
+Mapping = Callable[[Rows], tuple[np.ndarray, np.ndarray, np.ndarray]]
+"""Rows ↦ their new inputs (k, d'), targets (k, p) and table of noise. Must be picklable."""
 
 
 class Units(NamedTuple):
@@ -42,10 +49,14 @@ class Units(NamedTuple):
 
     x: Standardizer
     y: Standardizer
+    weight: float = 1.0
+    """The weight that counts as 1."""
 
-    def apply(self, X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return inputs and targets in these units."""
-        return self.x.transform(X), self.y.transform(y)
+    def apply(
+        self, X: np.ndarray, y: np.ndarray, noise: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return inputs, targets and the table of noise in these units."""
+        return self.x.transform(X), self.y.transform(y), scaled(noise, float(self.y.scale[0]), self.weight)
 
 
 class RowSource(ABC):
@@ -62,6 +73,10 @@ class RowSource(ABC):
     @abstractmethod
     def in_units(self, units: Units) -> RowSource:
         """Return the same rows in other units, relative to those of this source."""
+
+    @abstractmethod
+    def mapped(self, function: Mapping) -> RowSource:
+        """Return the same rows with other inputs, targets or noise."""
 
     @abstractmethod
     def without(self, numbers: np.ndarray) -> RowSource:
@@ -118,8 +133,8 @@ class RowSource(ABC):
         """Return the same rows as arrays of this process."""
         from gpexperts.rows.arrays import ArrayRows
 
-        _, X, y = self.take(np.arange(self.n))
-        return ArrayRows(X, y)
+        _, X, y, noise = self.take(np.arange(self.n))
+        return ArrayRows(X, y, noise)
 
     def sample(self, size: int, random_state: np.random.RandomState) -> Rows:
         """Draw `size` rows at random, or all if there are no more."""

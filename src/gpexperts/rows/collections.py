@@ -7,9 +7,19 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils import check_array
 
+from gpexperts.columns import ColumnEncoder
+from gpexperts.columns.frames import rows_of
 from gpexperts.engines.dask_types import is_collection
+from gpexperts.rows.noise import checked_noise
 
-__all__ = ["Partitions", "checked_inputs", "checked_rows", "lazy_partitions", "paired_partitions"]
+__all__ = [
+    "Partitions",
+    "checked_inputs",
+    "checked_rows",
+    "has_only_numbers",
+    "lazy_partitions",
+    "paired_partitions",
+]
 
 
 class Partitions(NamedTuple):
@@ -23,49 +33,94 @@ class Partitions(NamedTuple):
     """Columns, where the collection is a data frame."""
 
 
-def paired_partitions(X: Any, y: Any) -> tuple[list[tuple[Any, Any]], list[str] | None, bool]:
-    """Return Delayed pairs of X and y, the columns of X if it is a frame, and whether y has one dimension."""
-    if _is_frame(X) and _is_frame(y):
-        return _paired_frames(X, y)
+def paired_partitions(
+    X: Any, y: Any, weight: Any = None, given_std: Any = None
+) -> tuple[list[tuple[Any, Any, Any, Any]], list[str] | None, bool]:
+    """Return the partitions of X with those of y and of what is known of the noise.
+
+    Parameters
+    ----------
+    X, y : dask array or frame; y may be an array
+    weight, given_std : array-like, dask array or series of shape (n,), or None
+
+    Returns
+    -------
+    partitions : list of tuple
+        Delayed X and y, and Delayed weight and given_std or None.
+    names : list of str or None
+        The columns of X if it is a frame.
+    one_output : bool
+        Whether y has one dimension.
+    """
+    noise = {"sample_weight": weight, "noise_std": given_std}
+    if _is_frame(X) and all(_is_frame(column) for column in (y, *noise.values()) if column is not None):
+        return _paired_frames(X, y, noise)
     inputs = lazy_partitions(X, "X")
-    if not is_collection(y):
-        y = _as_collection(np.asarray(y), inputs.lengths)
-    if inputs.lengths is not None and hasattr(y, "rechunk"):
+    columns = [_paired(inputs, column, name) for name, column in {"y": y, **noise}.items()]
+    one_output = (y if is_collection(y) else np.asarray(y)).ndim == 1
+    return list(zip(inputs.blocks, *columns, strict=True)), inputs.names, one_output
+
+
+def _paired(inputs: Partitions, column: Any, name: str) -> list[Any]:
+    """The partitions of a column, or None for each partition of X."""
+    if column is None:
+        return [None] * len(inputs.blocks)
+    if not is_collection(column):
+        column = _as_collection(np.asarray(column), inputs.lengths, name)
+    if inputs.lengths is not None and hasattr(column, "rechunk"):
         n = sum(inputs.lengths)
-        if y.shape[0] != n:
-            raise ValueError(f"X has {n} rows and y has {y.shape[0]}; they must have the same number.")
-        y = y.rechunk({0: inputs.lengths})
-    targets = lazy_partitions(y, "y")
-    if len(inputs.blocks) != len(targets.blocks):
+        if column.shape[0] != n:
+            raise ValueError(
+                f"X has {n} rows and {name} has {column.shape[0]}; they must have the same number."
+            )
+        column = column.rechunk({0: inputs.lengths})
+    found = lazy_partitions(column, name)
+    if len(inputs.blocks) != len(found.blocks):
         raise ValueError(
-            f"X has {len(inputs.blocks)} partitions and y has {len(targets.blocks)}; they must match. Take "
-            "both from one frame, or rechunk y."
+            f"X has {len(inputs.blocks)} partitions and {name} has {len(found.blocks)}; they must match. "
+            f"Take both from one frame, or rechunk {name}."
         )
-    return list(zip(inputs.blocks, targets.blocks, strict=True)), inputs.names, y.ndim == 1
+    return found.blocks
 
 
 def _is_frame(A: Any) -> bool:
     return is_collection(A) and hasattr(A, "npartitions") and not hasattr(A, "rechunk")
 
 
-def _paired_frames(X: Any, y: Any) -> tuple[list[tuple[Any, Any]], list[str], bool]:
-    """Pair two frames. Dask may partition columns of one table differently unless it sees them together."""
+def _paired_frames(
+    X: Any, y: Any, noise: dict[str, Any]
+) -> tuple[list[tuple[Any, Any, Any, Any]], list[str], bool]:
+    """Pair frames. Dask may partition columns of one table differently unless it sees them together."""
     from dask.delayed import delayed
 
     names = [str(name) for name in X.columns]
     targets = [y] if y.ndim == 1 else [y[name] for name in y.columns]
     try:
-        both = X.assign(**{f"target {k} of gpexperts": target for k, target in enumerate(targets)})
+        both = X.assign(
+            **{f"target {k} of gpexperts": target for k, target in enumerate(targets)},
+            **{f"{name} of gpexperts": column for name, column in noise.items() if column is not None},
+        )
     except ValueError as error:  # Dask cannot align two tables without an index
         raise ValueError(
             "The partitions of X and y may not match. Take both from one frame, "
             "table[inputs] and table[target]."
         ) from error
-    take, d = delayed(_columns, pure=True), len(names)
-    return [(take(b, 0, d), take(b, d, None)) for b in both.to_delayed()], names, y.ndim == 1
+    inputs, take, d = delayed(_columns, pure=True), delayed(_values, pure=True), len(names)
+    end = d + len(targets)
+    given = [column is not None for column in noise.values()]
+    places = [end + sum(given[:k]) if there else None for k, there in enumerate(given)]
+    partitions = []
+    for b in both.to_delayed():
+        weight, given_std = (None if at is None else take(b, at, at + 1) for at in places)
+        partitions.append((inputs(b, 0, d), take(b, d, end), weight, given_std))
+    return partitions, names, y.ndim == 1
 
 
-def _columns(frame: Any, start: int, stop: int | None) -> np.ndarray:
+def _columns(frame: Any, start: int, stop: int) -> Any:
+    return frame.iloc[:, start:stop]
+
+
+def _values(frame: Any, start: int, stop: int) -> np.ndarray:
     return frame.iloc[:, start:stop].to_numpy()
 
 
@@ -86,26 +141,52 @@ def lazy_partitions(A: Any, what: str) -> Partitions:
     raise TypeError(f"{what} must be an array, a dask array or a dask frame, got {type(A).__name__}.")
 
 
-def _as_collection(y: np.ndarray, lengths: tuple[int, ...] | None) -> Any:
+def _as_collection(column: np.ndarray, lengths: tuple[int, ...] | None, name: str) -> Any:
     import dask.array as da
 
     if lengths is None:
         raise ValueError(
-            "y is an array of this process, but the partitions of X have unknown lengths; call "
-            "X.compute_chunk_sizes() first, or take y from the same frame."
+            f"{name} is an array of this process, but the partitions of X have unknown lengths; call "
+            f"X.compute_chunk_sizes() first, or take {name} from the same frame."
         )
-    return da.from_array(y)
+    return da.from_array(column)
 
 
-def checked_inputs(number: int, X: Any) -> np.ndarray:
-    """Return inputs as finite doubles, or raise an error that names the partition."""
+def has_only_numbers(X: Any) -> bool:
+    """Whether all columns of a collection or a frame are numbers by their type."""
+    if not hasattr(X, "dtypes"):  # an array
+        return True
+    from pandas.api.types import is_bool_dtype, is_numeric_dtype
+
+    return all(is_numeric_dtype(dtype) and not is_bool_dtype(dtype) for dtype in X.dtypes)
+
+
+def checked_inputs(number: int, X: Any) -> Any:
+    """Return an array as doubles, NaN allowed, and a frame of other columns as it is."""
+    if not has_only_numbers(X):
+        return X
     return check_array(
-        X, dtype=np.float64, order="C", ensure_min_samples=0, input_name=f"X (partition {number})"
+        X,
+        dtype=np.float64,
+        order="C",
+        ensure_min_samples=0,
+        ensure_all_finite="allow-nan",
+        input_name=f"X (partition {number})",
     )
 
 
-def checked_rows(number: int, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return inputs and targets as finite doubles, or raise an error that names the partition."""
+def checked_rows(
+    number: int,
+    X: Any,
+    y: Any,
+    weight: Any = None,
+    given_std: Any = None,
+    encoder: ColumnEncoder | None = None,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the rows of positive weight as doubles, or raise an error that names the partition.
+
+    Without an encoder, the inputs are numbers and may be NaN.
+    """
     X = checked_inputs(number, X)
     y = check_array(
         y, dtype=np.float64, ensure_2d=False, ensure_min_samples=0, input_name=f"y (partition {number})"
@@ -114,4 +195,8 @@ def checked_rows(number: int, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
         raise ValueError(
             f"Partition {number} of X has {len(X)} rows, that of y {len(y)}; they must have the same number."
         )
-    return X, np.ascontiguousarray(y[:, None] if y.ndim == 1 else y)
+    y = np.ascontiguousarray(y[:, None] if y.ndim == 1 else y)
+    noise, kept = checked_noise(weight, given_std, len(y), y.shape[1], f" (partition {number})")
+    if kept is not None:
+        X, y = rows_of(X, kept), y[kept]
+    return (X if encoder is None else encoder.encoded(X)[0]), y, noise

@@ -8,16 +8,21 @@ from typing import Any
 
 import numpy as np
 
+from gpexperts.columns import ColumnEncoder
+from gpexperts.columns.encoder import profile_columns
+from gpexperts.columns.frames import frame_of, rows_of
+from gpexperts.columns.profile import Categorical, ColumnProfile, merged_profile
 from gpexperts.engines.dask import DaskEngine
-from gpexperts.rows.base import Route, Rows, RowSource, Units
-from gpexperts.rows.collections import checked_rows, paired_partitions
+from gpexperts.row_noise import weights
+from gpexperts.rows.base import Mapping, Route, Rows, RowSource, Units
+from gpexperts.rows.collections import checked_inputs, checked_rows, has_only_numbers, paired_partitions
 from gpexperts.rows.neighbours import Nearest, RowIndex, merged
 from gpexperts.scaling import ColumnSummary, Standardizer
 
 __all__ = ["DaskRows"]
 
-Block = tuple[np.ndarray, np.ndarray]
-"""Inputs (k, d) and targets (k, p) of a partition."""
+Block = tuple[np.ndarray, np.ndarray, np.ndarray]
+"""Inputs (k, d), targets (k, p) and the table of noise of a partition."""
 
 _FAN_IN = 16
 """Partitions whose nearest rows are merged in one task."""
@@ -56,26 +61,74 @@ class DaskRows(RowSource):
         self.n_features, self.n_outputs = (len(s.mean) for s in summaries[0])
 
     @classmethod
-    def of(cls, engine: DaskEngine, X: Any, y: Any) -> tuple[DaskRows, list[str] | None, bool]:
+    def of(
+        cls,
+        engine: DaskEngine,
+        X: Any,
+        y: Any,
+        categorical: Categorical = "from_dtype",
+        weight: Any = None,
+        given_std: Any = None,
+    ) -> tuple[DaskRows, ColumnEncoder, list[str] | None, bool]:
         """Read a collection.
+
+        Parameters
+        ----------
+        engine : DaskEngine
+        X, y : dask array or frame; y may be an array
+        categorical : list, str or None
+            A checked `categorical_features`.
+        weight, given_std : array-like, dask array or series of shape (n,), optional
+            Of each row; rows of weight 0 are left out.
 
         Returns
         -------
         rows : DaskRows
+            Encoded.
+        encoder : ColumnEncoder
         names : list of str or None
             Columns of X, if it is a data frame.
         one_output : bool
             Whether y has one dimension.
         """
-        pairs, names, one_output = paired_partitions(X, y)
-        blocks = [engine.task(f"partition {b}", checked_rows, b, *pair) for b, pair in enumerate(pairs)]
+        given, names, one_output = paired_partitions(X, y, weight, given_std)
+        encoder = rows = None
+        # The mean that fills gaps of new rows is that of rows, whatever their weights.
+        if has_only_numbers(X) and not isinstance(categorical, list) and weight is None:
+            rows = cls._encoded(engine, given, None)
+            mean = rows.summary()[0].mean if rows.n else np.array([np.nan])
+            if not np.isnan(mean).any():
+                encoder = ColumnEncoder.numbers(rows.n_features, names, mean)
+        if encoder is None and (rows is None or rows.n):
+            profiles = engine.compute(
+                [
+                    engine.task(f"profile of partition {b}", _profiles, b, X_b, weight_b, categorical, names)
+                    for b, (X_b, _, weight_b, _) in enumerate(given)
+                ]
+            )
+            encoder = ColumnEncoder.of(map(merged_profile, zip(*profiles, strict=True)))
+            rows = cls._encoded(engine, given, encoder)
+        assert rows is not None
+        if encoder is None or rows.n == 0:
+            raise ValueError(
+                "Found array with 0 sample(s): every partition of X is empty; fit needs rows."
+                if weight is None
+                else "Sample weights must contain a non-zero number: sample_weight is 0 for every row."
+            )
+        return rows, encoder, names, one_output
+
+    @classmethod
+    def _encoded(
+        cls, engine: DaskEngine, given: list[tuple[Any, Any, Any, Any]], encoder: ColumnEncoder | None
+    ) -> DaskRows:
+        blocks = [
+            engine.task(f"partition {b}", checked_rows, b, *columns, encoder)
+            for b, columns in enumerate(given)
+        ]
         summaries = engine.compute(
             [engine.task(f"summary of partition {b}", _summary, block) for b, block in enumerate(blocks)]
         )
-        rows = cls(engine, blocks, summaries)
-        if rows.n == 0:
-            raise ValueError("Found array with 0 sample(s): every partition of X is empty; fit needs rows.")
-        return rows, names, one_output
+        return cls(engine, blocks, summaries)
 
     def kept(self) -> DaskRows:
         """Return the same rows, kept on the workers if that leaves room for everything else."""
@@ -97,15 +150,24 @@ class DaskRows(RowSource):
     def in_units(self, units: Units) -> DaskRows:
         return DaskRows(self.engine, self._blocks, self._summaries, (*self._units, units))
 
+    def mapped(self, function: Mapping) -> DaskRows:
+        blocks = [
+            self.engine.task(f"prepared partition {b}", _mapped, block, int(start), self._units, function)
+            for b, (block, start) in enumerate(zip(self._blocks, self._starts[:-1], strict=True))
+        ]
+        return DaskRows(self.engine, blocks, self._summaries_of(blocks))
+
+    def _summaries_of(self, blocks: list[Any]) -> list[tuple[ColumnSummary, ColumnSummary]]:
+        return self.engine.compute(
+            [self.engine.task(f"summary of partition {b}", _summary, block) for b, block in enumerate(blocks)]
+        )
+
     def without(self, numbers: np.ndarray) -> DaskRows:
         blocks = [
             self.engine.task(f"partition {b} without rows", _without, block, local) if len(local) else block
             for b, (block, local) in enumerate(zip(self._blocks, self._local(numbers), strict=True))
         ]
-        summaries = self.engine.compute(
-            [self.engine.task(f"summary of partition {b}", _summary, block) for b, block in enumerate(blocks)]
-        )
-        return DaskRows(self.engine, blocks, summaries, self._units)
+        return DaskRows(self.engine, blocks, self._summaries_of(blocks), self._units)
 
     def _local(self, numbers: np.ndarray) -> list[np.ndarray]:
         """Ascending numbers ↦ positions in each partition."""
@@ -123,9 +185,10 @@ class DaskRows(RowSource):
             if len(local)
         ]
         if not work:
-            return Rows(numbers, np.empty((0, self.n_features)), np.empty((0, self.n_outputs)))
-        X, y = zip(*self.engine.compute(work), strict=True)
-        return Rows(numbers, np.concatenate(X), np.concatenate(y))
+            return Rows(
+                numbers, np.empty((0, self.n_features)), np.empty((0, self.n_outputs)), np.empty((0, 0))
+            )
+        return Rows(numbers, *map(np.concatenate, zip(*self.engine.compute(work), strict=True)))
 
     def nearest(self, points: np.ndarray, metric: np.ndarray, m: int) -> np.ndarray:
         wanted = self.engine.task("points", _wanted, points, metric, m, self._units)
@@ -178,18 +241,36 @@ class DaskRows(RowSource):
 def _scaled(summary: ColumnSummary, units: Standardizer) -> ColumnSummary:
     """The summary of the same rows in other units."""
     mean, low, high = units.transform(np.stack([summary.mean, summary.low, summary.high]))
-    return ColumnSummary(summary.n, mean, summary.std / units.scale, low, high)
+    return ColumnSummary(summary.n, mean, summary.std / units.scale, low, high, summary.weight)
 
 
 # ------------------------------------------------------------------------------ what a worker computes
 
 
+def _profiles(
+    number: int, X: Any, weight: Any, categorical: Categorical, names: list[str] | None
+) -> list[ColumnProfile]:
+    """Summarise the columns of the rows of positive weight."""
+    X = checked_inputs(number, X)
+    if weight is not None and len(weight) == len(X):  # other lengths are an error later
+        X = rows_of(X, np.flatnonzero(np.asarray(weight, dtype=float).ravel() > 0))
+    return profile_columns(frame_of(X, names), categorical)
+
+
 def _summary(block: Block) -> tuple[ColumnSummary, ColumnSummary]:
-    return ColumnSummary.of(block[0]), ColumnSummary.of(block[1])
+    X, y, noise = block
+    w = weights(noise) if noise.shape[1] else None
+    return ColumnSummary.of(X, w), ColumnSummary.of(y, w)
+
+
+def _mapped(block: Block, start: int, units: tuple[Units, ...], function: Mapping) -> Block:
+    X, y, noise = _in_units(block, units)
+    return function(Rows(start + np.arange(len(X)), X, y, noise))
 
 
 def _without(block: Block, positions: np.ndarray) -> Block:
-    return np.delete(block[0], positions, axis=0), np.delete(block[1], positions, axis=0)
+    X, y, noise = (np.delete(column, positions, axis=0) for column in block)
+    return X, y, noise
 
 
 def _in_units(block: Block, units: tuple[Units, ...]) -> Block:
@@ -199,7 +280,8 @@ def _in_units(block: Block, units: tuple[Units, ...]) -> Block:
 
 
 def _taken(block: Block, positions: np.ndarray, units: tuple[Units, ...]) -> Block:
-    return _in_units((block[0][positions], block[1][positions]), units)
+    X, y, noise = (column[positions] for column in block)
+    return _in_units((X, y, noise), units)
 
 
 Wanted = tuple[np.ndarray, np.ndarray, int, tuple[Units, ...]]
@@ -211,7 +293,7 @@ def _wanted(points: np.ndarray, metric: np.ndarray, m: int, units: tuple[Units, 
 
 def _nearest(block: Block, start: int, wanted: Wanted) -> Nearest:
     points, metric, m, units = wanted
-    X, _ = _in_units(block, units)
+    X, _, _ = _in_units(block, units)
     m = min(m, len(X))
     if m == 0:
         return Nearest(np.empty((len(points), 0)), np.empty((len(points), 0), dtype=np.int64))
@@ -220,8 +302,8 @@ def _nearest(block: Block, start: int, wanted: Wanted) -> Nearest:
 
 
 def _routed(block: Block, start: int, units: tuple[Units, ...], route: Route) -> tuple[Rows, np.ndarray]:
-    X, y = _in_units(block, units)
-    rows = Rows(start + np.arange(len(X)), X, y)
+    X, y, noise = _in_units(block, units)
+    rows = Rows(start + np.arange(len(X)), X, y, noise)
     return rows, route(rows.X, rows.number)
 
 

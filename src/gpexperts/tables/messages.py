@@ -8,11 +8,11 @@ from contextlib import contextmanager
 
 from gpexperts.exceptions import TableError
 from gpexperts.tables.arrow import pa
-from gpexperts.tables.csv_head import NOT_UTF8
 from gpexperts.tables.formats import STANDARD_STREAM
-from gpexperts.tables.numeric_text import has_commas
 
-__all__ = ["display_name", "join_names", "readable_errors"]
+__all__ = ["NOT_UTF8", "display_name", "join_names", "readable_errors"]
+
+NOT_UTF8 = "Give its encoding, such as --encoding cp1252."
 
 
 def display_name(source: str) -> str:
@@ -56,8 +56,4 @@ def _rewritten(message: str, names: Sequence[str]) -> str:
     where = f"column {names[int(place[1])]}{row}"
     if "invalid UTF8" in message:
         return f"{where} is not UTF-8. {NOT_UTF8}"
-    found = re.search(r"conversion error to \w+: (invalid value '(.*)')", message)
-    if found is None:
-        return f"{where}: {message[place.end() :]}"
-    hint = " Write 1234.5, without commas." if has_commas(found[2]) else ""
-    return f"{where}: {found[1]}, but the model needs numbers.{hint}"
+    return f"{where}: {message[place.end() :]}"

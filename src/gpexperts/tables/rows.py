@@ -1,138 +1,134 @@
-"""Predict the rows of a table, in batches."""
+"""Predict the rows of a table, in batches. Every row is kept: those that cannot be predicted stay empty."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from gpexperts.exceptions import TableError
-from gpexperts.explanation import OwnExplanation
-from gpexperts.schema import Column
+from gpexperts.schema import TableColumn
 from gpexperts.tables.arrow import pa
-from gpexperts.tables.encoding import (
-    columns_of,
-    csv_types,
-    encode,
-    missing_message,
-    require_columns,
-    to_frame,
-)
-from gpexperts.tables.reading import TableReader
+from gpexperts.tables.convert import Converted, Converter
+from gpexperts.tables.fingerprint import Fingerprint
+from gpexperts.tables.inputs import columns_of, counted_elsewhere, model_inputs
+from gpexperts.tables.kept import kept_types
+from gpexperts.tables.messages import display_name
+from gpexperts.tables.names import require_columns
+from gpexperts.tables.outputs import check_kept, output_columns
+from gpexperts.tables.outside import outside_columns, outside_texts
+from gpexperts.tables.reader import TableReader
+from gpexperts.tables.tally import Tally
 
-__all__ = [
-    "BATCH_ROWS",
-    "Rows",
-    "TablePredictions",
-    "complete_rows",
-    "predict_rows",
-    "predict_table",
-    "target_column",
-]
+__all__ = ["BATCH_ROWS", "TablePredictions", "predict_rows", "predict_table", "target_columns"]
 
 BATCH_ROWS = 65_536
-_OUTPUTS = ("mean", "std", "lower", "upper", "experts", "weights", "own_weight", "rows", "row_weights")
-_MAX_NEIGHBOURS = 10
-"""Rows of the own expert that an explanation lists."""
 
 
-class Rows(NamedTuple):
-    """Complete rows of a batch."""
+@dataclass(frozen=True)
+class TablePredictions:
+    """Predictions for all rows of a table that can be predicted and have targets."""
 
-    table: pa.Table
-    X: np.ndarray
-    """(n, d)"""
-    n_dropped: int
-    """Rows of the batch that were left out because a value is missing."""
-
-
-class TablePredictions(NamedTuple):
-    """Predictions for all complete rows of a table, with the observed targets."""
-
-    X: np.ndarray
-    """(n, d)"""
+    inputs: pa.Table
+    """(n, columns) as the model takes them."""
     y: np.ndarray
-    """(n,)"""
+    """(n,), or (n, p) for several targets."""
     mean: np.ndarray
     std: np.ndarray
+    rows: np.ndarray
+    """(n,) numbers of the rows in the file."""
+    outside: list[str]
+    """(n,) for each row the columns that are outside the range of the training rows; "" if none is."""
     seconds: float
     """Time of the predictions, without reading."""
-    n_dropped: int
+    tally: Tally
+    is_training_table: bool
 
 
-def complete_rows(
-    reader: TableReader,
-    columns: Sequence[Column],
-    *,
-    others: Sequence[str] = (),
-    drop_missing: bool,
-    size: int = BATCH_ROWS,
-) -> Iterator[Rows]:
-    """Yield the complete rows of a table, encoded as numbers.
-
-    Parameters
-    ----------
-    reader : TableReader
-    columns : sequence of Column
-        The inputs, in the order of the columns of X.
-    others : sequence of str
-        Further columns, which are not encoded.
-    drop_missing : bool
-        Whether rows with missing values are left out; otherwise they are an error that counts them.
-    size : int
-        Rows per batch, before any are left out.
-    """
-    names = [column.name for column in columns]
-    require_columns(reader.names, [*names, *others], reader.source)
-    wanted = list(dict.fromkeys([*names, *others]))
-    # In a CSV, columns that are not encoded stay text.
-    types = {**dict.fromkeys(others, pa.string()), **csv_types(columns)}
-    missing: dict[str, int] = {}
-    n_rows = 0
-    for table in reader.batches(wanted, types, size):
-        encoded = encode(table, columns, reader.source)
-        n_rows += table.num_rows
-        if encoded.missing and not drop_missing:
-            # Read on and count, so that one error reports all missing values.
-            for name, count in encoded.missing.items():
-                missing[name] = missing.get(name, 0) + count
-        if missing:
-            continue
-        if encoded.complete.all():
-            yield Rows(table, encoded.X, 0)
-        else:
-            kept = table.filter(pa.array(encoded.complete))
-            yield Rows(kept, encoded.X[encoded.complete], table.num_rows - kept.num_rows)
-    if missing:
-        raise TableError(missing_message(missing, n_rows, reader.source))
+class _Batch(NamedTuple):
+    table: pa.Table
+    converted: Converted
+    possible: np.ndarray
+    """(n,) whether a row can be predicted."""
+    X: pa.Table
+    """Inputs of the rows that can be predicted, as the model takes them."""
+    outside: dict[str, np.ndarray]
+    start: int
+    """Number of the first row in the file."""
 
 
-def target_column(model: Any, target: str | None) -> Column:
-    """Return the column of the target: that of the training table, or `target` if given."""
+def target_columns(model: Any, given: Sequence[str] = ()) -> list[TableColumn]:
+    """Return the columns of the targets: those of the training table, or as given."""
     table: Any = getattr(model, "table_", None)
-    if target is None and table is None:
+    if not given and table is None:
         raise TableError("The model file has no name of the target; give it with --target COLUMN.")
-    return Column(target or table.target, "number")
+    names = list(given) or list(table.targets)
+    n_outputs = model.model_.experts.n_outputs
+    if len(names) != n_outputs:
+        raise TableError(f"The model has {n_outputs} targets, but --target names {len(names)}.")
+    return [TableColumn(name, "number") for name in names]
 
 
-def predict_rows(model: Any, reader: TableReader, target: Column, *, drop_missing: bool) -> TablePredictions:
+def _batches(
+    model: Any, reader: TableReader, tally: Tally, others: Sequence[TableColumn] = (),
+    keep: Sequence[str] = (), size: int = BATCH_ROWS,
+) -> Iterator[_Batch]:  # fmt: skip
+    """Yield the rows of a table; `tally` counts what was found in them."""
+    columns, encoder = columns_of(model), model.model_.encoder
+    names = [column.name for column in (*columns, *others)]
+    require_columns(reader.names, [*names, *keep], reader.source)
+    types = kept_types(reader, keep, inputs={column.name: column.kind for column in (*columns, *others)})
+    converter = Converter(columns, reader.source, reader.options, reader.dialect)
+    table_ = getattr(model, "table_", None)
+    fills = table_ is None or not table_.drop_missing
+    start = reader.first_row
+    for table in reader.batches(list(dict.fromkeys([*names, *keep])), types, size):
+        converted = converter.convert(table)
+        missing = np.column_stack([c.is_null().to_numpy() for c in converted.table.columns])
+        lacking = missing.all(axis=1) if fills else missing.any(axis=1)
+        possible = ~(converted.unreadable | lacking)
+        outside = outside_columns(converted.table, columns, encoder)
+        tally.add(converted, encoder.columns, possible, missing, outside, start)
+        X = model_inputs(model, converted.table.filter(pa.array(possible)))
+        yield _Batch(table, converted, possible, X, outside, start)
+        start += table.num_rows
+
+
+def predict_rows(model: Any, reader: TableReader, targets: Sequence[TableColumn]) -> TablePredictions:
     """Predict all rows of a table that also holds the observed targets."""
-    _check_one_target(model)
-    columns = columns_of(model)
-    names = _input_names(columns)
-    parts, seconds, n_dropped = [], 0.0, 0
-    for rows in complete_rows(reader, [*columns, target], drop_missing=drop_missing):
-        n_dropped += rows.n_dropped
+    tally, seen = Tally(), Fingerprint()
+    one, table_ = model.model_.one_output, getattr(model, "table_", None)
+    drops = table_ is not None and table_.drop_missing
+    converter = Converter(targets, reader.source, reader.options, reader.dialect)
+    inputs, parts, outside, seconds = [], [], [], 0.0
+    for batch in _batches(model, reader, tally, targets):
+        converted = converter.convert(batch.table)
+        y = np.column_stack([np.asarray(c, dtype=float) for c in converted.table.columns])
+        known = np.isfinite(y).all(axis=1)
+        tally.add_targets(converted, known, batch.start)
+        trained = known & batch.possible if drops else known
+        seen.update(batch.converted.table.filter(pa.array(trained)), y[trained])
         began = time.perf_counter()
-        mean, std = model.predict(to_frame(rows.X[:, :-1], names), return_std=True)
+        use = known[batch.possible]
+        X = batch.X.filter(pa.array(use))
+        with counted_elsewhere():
+            mean, std = model.predict(X, return_std=True)
         seconds += time.perf_counter() - began
-        parts.append((rows.X[:, :-1], rows.X[:, -1], mean, std))
-    X, y, mean, std = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
-    if len(y) == 0:
-        raise TableError(f"{reader.source} has no complete rows to compare with.")
-    return TablePredictions(X, y, mean, std, seconds, n_dropped)
+        rows = np.flatnonzero(batch.possible & known)
+        texts = outside_texts(batch.outside, len(known))
+        outside += [texts[i] or "" for i in rows]
+        inputs.append(X)
+        parts.append((y[rows, 0] if one else y[rows], mean, std, batch.start + rows))
+    y_, mean_, std_, rows_ = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+    if len(y_) == 0:
+        raise TableError(
+            f"{display_name(reader.source)} has no rows to compare with. {tally.sentence()}".strip()
+        )
+    same = table_ is not None and table_.sha256 == seen.hexdigest()
+    return TablePredictions(pa.concat_tables(inputs), y_, mean_, std_, rows_, outside, seconds, tally, same)
 
 
 def predict_table(
@@ -143,66 +139,26 @@ def predict_table(
     keep: Sequence[str] = (),
     level: float = 0.95,
     explain: bool = False,
-    drop_missing: bool = False,
     batch_rows: int = BATCH_ROWS,
-) -> tuple[int, int]:
+) -> Tally:
     """Write the kept columns, mean, std and interval of every row of a table.
+
+    Rows that cannot be predicted have empty predictions. The column `outside` names the inputs that are
+    outside the range of the training rows, or levels that training has not seen.
 
     Returns
     -------
-    n_rows, n_dropped : int
-        Rows written, and rows left out because a value is missing.
+    Tally
+        Counts of rows, of empty predictions and of rows outside, with reasons.
     """
-    _check_one_target(model)
-    clash = [name for name in keep if name in _OUTPUTS]
-    if clash:
-        raise TableError(f"The column {clash[0]} cannot be kept: the output has a column of that name.")
-    width = model.interval_width(level)
-    n_rows = n_dropped = 0
-    columns = columns_of(model)
-    names = _input_names(columns)
-    batches = complete_rows(reader, columns, others=keep, drop_missing=drop_missing, size=batch_rows)
-    for rows in batches:
-        out = {name: rows.table.column(name) for name in keep}
-        out |= _predicted(model, to_frame(rows.X, names), width, explain)
+    check_kept(model, keep, explain)
+    tally = Tally()
+    for batch in _batches(model, reader, tally, keep=keep, size=batch_rows):
+        out = {name: batch.table.column(name) for name in keep}
+        with counted_elsewhere():
+            out |= output_columns(model, batch.X, batch.possible, level, explain)
+        out["outside"] = pa.array(outside_texts(batch.outside, len(batch.possible)), pa.string())
         write(pa.table(out))
-        n_rows += len(rows.X)
-        n_dropped += rows.n_dropped
-    return n_rows, n_dropped
-
-
-def _predicted(model: Any, X: pa.Table, width: float, explain: bool) -> dict[str, Any]:
-    more: dict[str, Any] = {}
-    if explain:
-        explanation = model.explain(X)
-        mean, std, selected = explanation.mean, explanation.std, explanation.experts >= 0
-        ends = np.concatenate([[0], np.cumsum(selected.sum(axis=1))]).astype(np.int32)
-        more["experts"] = pa.ListArray.from_arrays(ends, explanation.experts[selected].astype(np.int64))
-        more["weights"] = pa.ListArray.from_arrays(ends, explanation.weight[selected])
-        if explanation.own is not None:
-            more |= _own(explanation.own)
-    else:
-        mean, std = model.predict(X, return_std=True)
-    return {"mean": mean, "std": std, "lower": mean - width * std, "upper": mean + width * std, **more}
-
-
-def _own(own: OwnExplanation) -> dict[str, Any]:
-    """The weight of the own expert, and its rows with the largest weights; rows are numbered from 1."""
-    columns = own.largest(_MAX_NEIGHBOURS)
-    ends = (columns.shape[1] * np.arange(len(columns) + 1)).astype(np.int32)
-    rows = 1 + np.take_along_axis(own.rows, columns, axis=1).astype(np.int64)
-    weights = np.take_along_axis(own.row_weight, columns, axis=1)
-    return {
-        "own_weight": own.weight,
-        "rows": pa.ListArray.from_arrays(ends, rows.ravel()),
-        "row_weights": pa.ListArray.from_arrays(ends, weights.ravel()),
-    }
-
-
-def _input_names(columns: Sequence[Column]) -> list[str]:
-    return [name for column in columns for name in column.feature_names]
-
-
-def _check_one_target(model: Any) -> None:
-    if not model.model_.one_output:
-        raise ValueError("A table has one target; the model must be fitted on y of shape (n,).")
+    if tally.n_rows and tally.n_empty == tally.n_rows:
+        raise TableError(f"No row of {display_name(reader.source)} can be predicted. {tally.sentence()}")
+    return tally

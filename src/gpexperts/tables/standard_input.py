@@ -1,4 +1,4 @@
-"""Standard input, copied to an unnamed temporary file.
+"""Standard input and texts in other encodings, copied to an unnamed temporary file.
 
 The reader threads of Arrow must not call Python: a bad row, Ctrl-C or the end of the process while a thread
 waits for input could abort or block the process. An ordinary file is read by Arrow alone.
@@ -6,10 +6,10 @@ waits for input could abort or block the process. An ordinary file is read by Ar
 
 from __future__ import annotations
 
+import codecs
 import io
 import os
 import select
-import shutil
 import signal
 import sys
 import tempfile
@@ -17,24 +17,45 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
+from gpexperts.exceptions import TableError
 from gpexperts.tables.arrow import pa
 
-__all__ = ["standard_input"]
+__all__ = ["as_utf8", "standard_input"]
 
 _PIECE = 1024**2
 
 
 def standard_input() -> Any:
     """Read standard input to its end and return it as a file of Arrow that can seek."""
+    try:
+        source = sys.stdin.buffer.fileno()
+    except io.UnsupportedOperation:  # replaced by an object in memory
+        return _copied(iter(lambda: sys.stdin.buffer.read(_PIECE), b""))
+    return _copied(_pieces(source))
+
+
+def as_utf8(stream: Any, encoding: str, source: str) -> Any:
+    """Return the rest of a stream of bytes in another encoding as a file of Arrow in UTF-8."""
+    decoder = codecs.getincrementaldecoder(encoding)()
+
+    def pieces() -> Iterator[bytes]:
+        while piece := stream.read(_PIECE):
+            yield decoder.decode(piece).encode()
+        yield decoder.decode(b"", final=True).encode()
+
+    try:
+        return _copied(pieces())
+    except (UnicodeError, AttributeError) as error:  # AttributeError: a codec that gives no text
+        raise TableError(
+            f"{source} cannot be read as {encoding}: {error}. Give its encoding, such as --encoding latin-1."
+        ) from error
+
+
+def _copied(pieces: Iterator[bytes]) -> Any:
     descriptor, path = tempfile.mkstemp(prefix="gpexperts-")
     try:
         with open(descriptor, "wb") as copy:
-            try:
-                source = sys.stdin.buffer.fileno()
-            except io.UnsupportedOperation:  # replaced by an object in memory
-                shutil.copyfileobj(sys.stdin.buffer, copy)
-            else:
-                copy.writelines(_pieces(source))
+            copy.writelines(pieces)
         return pa.OSFile(path)
     finally:
         os.unlink(path)  # the open file remains readable

@@ -1,122 +1,173 @@
-"""Read the training rows of a model from a table."""
+"""Read the training rows of a model from a table, and fit a model to them."""
 
 from __future__ import annotations
 
-import hashlib
-from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from gpexperts.exceptions import TableError
-from gpexperts.schema import Column, TableSchema
+from gpexperts.schema import TableColumn, TableSchema
 from gpexperts.tables.arrow import pa
-from gpexperts.tables.encoding import (
-    choose_encoding,
-    column_kind,
-    encode,
-    missing_message,
-    require_columns,
-    to_frame,
-)
+from gpexperts.tables.columns_seen import see_column
+from gpexperts.tables.convert import Converter
+from gpexperts.tables.fingerprint import Fingerprint
 from gpexperts.tables.formats import STANDARD_STREAM
 from gpexperts.tables.messages import display_name
-from gpexperts.tables.numeric_text import numeric_text_problem
-from gpexperts.tables.reading import TableReader
+from gpexperts.tables.names import require_columns
+from gpexperts.tables.outside import training_range
+from gpexperts.tables.reader import TableReader
+from gpexperts.tables.understand import Plan, Understanding, understand
 
-__all__ = ["TrainingRows", "read_training_rows"]
+__all__ = ["TrainingTable", "fit_table", "read_training_table", "read_understood"]
 
 
-class TrainingRows(NamedTuple):
-    """Inputs and target, and a description of the table."""
+@dataclass(frozen=True)
+class TrainingTable:
+    """Rows to fit a model to."""
 
-    frame: pa.Table
-    """Inputs (n, d), with their names."""
+    inputs: pa.Table
+    """(n, columns) numbers, booleans, text and dates; null where missing."""
     y: np.ndarray
-    """(n,)"""
-    schema: TableSchema
+    """(n,), or (n, p) for several targets."""
+    positions: np.ndarray
+    """(n,) of the rows in the file, from 0."""
+    understanding: Understanding
+    plan: Plan
+    reader: TableReader
+    drop_missing: bool
+    sample_weight: np.ndarray | None = None
+    noise_std: np.ndarray | None = None
+    time: np.ndarray | None = None
+    """(n,) the column of --time-split, as numbers; NaN where missing."""
+
+    @property
+    def n_dropped(self) -> int:
+        """Rows of the file that are not used."""
+        return self.understanding.n_rows - len(self.y)
+
+    def take(self, rows: np.ndarray) -> TrainingTable:
+        """Return some of the rows."""
+
+        def some(values: np.ndarray | None) -> np.ndarray | None:
+            return None if values is None else values[rows]
+
+        return replace(
+            self,
+            inputs=self.inputs.take(pa.array(rows)),
+            y=self.y[rows],
+            positions=self.positions[rows],
+            sample_weight=some(self.sample_weight),
+            noise_std=some(self.noise_std),
+            time=some(self.time),
+        )
 
 
-def read_training_rows(
-    reader: TableReader,
-    target: str,
-    *,
-    features: Sequence[str] = (),
-    drop: Sequence[str] = (),
-    one_hot: str | None = None,
-    drop_missing: bool = False,
-    config: dict[str, Any] | None = None,
-) -> TrainingRows:
-    """Read a table's columns as inputs and target.
+def read_understood(reader: TableReader, plan: Plan) -> tuple[pa.Table, Understanding]:
+    """Read the columns of a table that are not left out by the plan, and understand them."""
+    require_columns(reader.names, plan.named, reader.source)
+    keep = {*plan.targets, *plan.features, plan.weights, plan.noise_std, plan.split}
+    wanted = [n for n in reader.names if n in keep or (not plan.features and n not in plan.drop)]
+    text = {name: pa.string() for name, kind in plan.types.items() if kind.partition(":")[0] == "category"}
+    table = reader.read(wanted, {name: type_ for name, type_ in text.items() if name in wanted})
+    return table, understand(reader, table, plan)
+
+
+def read_training_table(reader: TableReader, plan: Plan, *, drop_missing: bool = False) -> TrainingTable:
+    """Read a table's columns as inputs and targets; all problems are one error.
 
     Parameters
     ----------
     reader : TableReader
-    target : str
-        The column to predict.
-    features : sequence of str
-        The input columns; by default all others.
-    drop : sequence of str
-        Columns to leave out.
-    one_hot : str or None
-        Columns to one-hot encode, separated by commas; "auto" for every column of text.
+    plan : Plan
     drop_missing : bool
-        Whether rows with missing values are left out; otherwise they are an error.
-    config : dict, optional
-        Parameters to store in the description.
+        Whether rows with missing inputs are left out; rows without a target always are.
     """
-    source = display_name(reader.source)
-    chosen = None if one_hot == "auto" else [n.strip() for n in (one_hot or "").split(",") if n.strip()]
-    require_columns(reader.names, [target, *features, *drop, *(chosen or [])], source)
-    if target in features:
-        raise TableError(f"The target {target} is also among --features; it cannot be an input, too.")
-    left_out = {target, *drop}
-    names = [n for n in (features or reader.names) if n not in left_out]
-    if not names:
-        raise TableError(f"No column of {source} is left as an input besides the target {target}.")
-    stray = [name for name in chosen or [] if name not in names]
-    if stray:
-        raise TableError(f"--one-hot names {', '.join(stray)}, which is not among the inputs.")
-    table = reader.read([*names, target], dict.fromkeys(chosen or [], pa.string()))
-    if table.num_rows == 0:
-        raise TableError(f"{source} has no rows.")
-    columns = choose_encoding(table, names, chosen)
-    inputs = Counter(name for column in columns for name in column.feature_names)
-    if repeated := [name for name, count in inputs.items() if count > 1]:
-        raise TableError(f"One-hot encoding makes an input {repeated[0]}, which is also a column. Rename it.")
-    rows = encode(table, [*columns, _target(table, target)], source)
-    if rows.missing and not drop_missing:
-        raise TableError(missing_message(rows.missing, table.num_rows, source))
-    data = rows.X[rows.complete]
-    if len(data) == 0:
-        raise TableError(f"{source} has no row without missing values: {_most_missing(rows.missing)}.")
-    y = np.ascontiguousarray(data[:, -1])
-    schema = TableSchema(
-        target=target,
-        columns=columns,
-        source="standard input" if reader.source == STANDARD_STREAM else Path(source).name,
-        sha256=hashlib.sha256(data.tobytes()).hexdigest(),
-        n_rows=len(y),
-        n_dropped=table.num_rows - len(y),
-        target_low=float(y.min()),
-        target_high=float(y.max()),
-        config=dict(config or {}),
+    table, understood = read_understood(reader, plan)
+    understood.check()
+    special = [*plan.targets, *(name for name in (plan.weights, plan.noise_std) if name is not None)]
+    columns = {facts.name: facts.column for facts in understood.columns}
+    numbers = [TableColumn(name, "number", format=columns[name].format) for name in special]
+    converter = Converter([*understood.inputs, *numbers], reader.source, reader.options)
+    typed = converter.convert(table).table
+    values = np.column_stack([np.asarray(typed.column(name), dtype=float) for name in special])
+    complete = np.isfinite(values).all(axis=1)
+    inputs = typed.select([column.name for column in understood.inputs])
+    if drop_missing:
+        for column in inputs.columns:
+            complete &= column.is_valid().to_numpy()
+    kept = np.flatnonzero(complete)
+    if len(kept) == 0:
+        raise TableError(f"{display_name(reader.source)} has no row without missing values: {_most(typed)}.")
+    p = len(plan.targets)
+    y = values[:, 0] if p == 1 else values[:, :p]
+    others = dict(zip(special[p:], values.T[p:], strict=True))
+    everything = TrainingTable(
+        inputs, np.ascontiguousarray(y), np.arange(len(values)), understood, plan, reader, drop_missing,
+        others.get(plan.weights or ""), others.get(plan.noise_std or ""), _time(reader, table, plan),
+    )  # fmt: skip
+    return everything if len(kept) == len(values) else everything.take(kept)
+
+
+def _time(reader: TableReader, table: pa.Table, plan: Plan) -> np.ndarray | None:
+    if plan.split is None:
+        return None
+    seen = see_column(reader, table.column(plan.split), plan.split, plan.types.get(plan.split))
+    if seen.values is None or seen.column.kind not in ("date", "number"):
+        raise TableError(f"--time-split {plan.split}: rows are ordered by a date or a number; it holds text.")
+    values = seen.values.cast(pa.int64()) if seen.column.kind == "date" else seen.values
+    return np.asarray(values.cast(pa.float64(), safe=False).to_numpy())
+
+
+def fit_table(model: Any, table: TrainingTable) -> Any:
+    """Fit a model; its `table_` describes how the rows were read."""
+    given = {"sample_weight": table.sample_weight, "noise_std": table.noise_std}
+    model.fit(table.inputs, table.y, **{k: v for k, v in given.items() if v is not None})
+    columns = [
+        training_range(values, column)
+        for values, column in zip(table.inputs.columns, table.understanding.inputs, strict=True)
+    ]
+    model.table_ = _schema(table, columns)
+    return model
+
+
+def _schema(table: TrainingTable, columns: Sequence[TableColumn]) -> TableSchema:
+    seen = Fingerprint()
+    seen.update(table.inputs, table.y)
+    first = table.y if table.y.ndim == 1 else table.y[:, 0]
+    reader, options = table.reader, table.reader.options
+    reading = {
+        "decimal": options.decimal,
+        "thousands": options.thousands,
+        "na_values": list(options.na_values) or None,
+    }
+    return TableSchema(
+        targets=list(table.plan.targets),
+        columns=list(columns),
+        source="standard input" if reader.source == STANDARD_STREAM else Path(reader.source).name,
+        sha256=seen.hexdigest(),
+        n_rows=len(table.y),
+        n_dropped=table.n_dropped,
+        target_low=float(first.min()),
+        target_high=float(first.max()),
+        config={},
+        left_out=table.understanding.left_out,
+        reading={name: value for name, value in reading.items() if value is not None},
+        skips=_skips(table.positions),
+        first_row=reader.first_row,
+        drop_missing=table.drop_missing,
     )
-    return TrainingRows(to_frame(data[:, :-1], schema.feature_names), y, schema)
 
 
-def _target(table: pa.Table, target: str) -> Column:
-    type_ = table.schema.field(target).type
-    kind = column_kind(type_)
-    if kind in ("text", "unsupported"):
-        fault = numeric_text_problem(table.column(target).cast(pa.string())) if kind == "text" else None
-        hint = f" It {fault}." if fault else ""
-        raise TableError(f"The target {target} holds {type_}; a regression needs numbers.{hint}")
-    return Column(target, "number")
+def _skips(positions: np.ndarray) -> list[list[int]]:
+    """[row, position in the file] of each row that does not follow the row before it."""
+    starts = np.flatnonzero(np.diff(positions, prepend=-2) != 1)
+    return [[int(row), int(positions[row])] for row in starts]
 
 
-def _most_missing(missing: dict[str, int]) -> str:
-    name = max(missing, key=missing.__getitem__)
-    return f"{missing[name]} are missing in {name}"
+def _most(typed: pa.Table) -> str:
+    name = max(typed.column_names, key=lambda n: typed.column(n).null_count)
+    return f"{typed.column(name).null_count} are missing in {name}"

@@ -10,8 +10,10 @@ from __future__ import annotations
 import numpy as np
 
 from gpexperts.partition.balanced import BalancedPartitioner
+from gpexperts.row_noise import weights
 from gpexperts.rows.arrays import ArrayRows
 from gpexperts.rows.base import Rows, RowSource
+from gpexperts.scaling import ColumnSummary
 from gpexperts.training.likelihood import Block
 from gpexperts.training.predictive import Neighbourhoods
 
@@ -29,19 +31,27 @@ class BlockSampler:
     outputs : ndarray of int
         Columns of y to train on.
     random_state : RandomState
+    scale_index : ndarray of int, shape (d,), optional
+        The length scale of each input, where several share one.
     """
 
     def __init__(
-        self, source: RowSource, sample: Rows, outputs: np.ndarray, random_state: np.random.RandomState
+        self,
+        source: RowSource,
+        sample: Rows,
+        outputs: np.ndarray,
+        random_state: np.random.RandomState,
+        scale_index: np.ndarray | None = None,
     ) -> None:
         self._source, self.sample, self._outputs = source, sample, outputs
-        self.random_state = random_state
+        self.random_state, self._scale_index = random_state, scale_index
         self.n = source.n
         self._order = np.random.RandomState(random_state.randint(2**31 - 1)).permutation(len(sample.number))
-        self.variance = float(sample.y[:, outputs].var())
-        self.spread = _deviations(sample.X)
-        """(d,) of each input; 1 for a constant one."""
-        self.y_spread = _deviations(sample.y[:, outputs])
+        w = weights(sample.noise) if sample.noise.shape[1] else None
+        self.variance = _variance(sample.y[:, outputs], w)
+        self.spread = ColumnSummary.of(sample.X, w).shared_spread(scale_index)
+        """(d,) of each input; of all inputs together that share a length scale; 1 for constant ones."""
+        self.y_spread = ColumnSummary.of(sample.y[:, outputs], w).spread
         """(p,) of each output to train on."""
 
     def draw(self, metric: np.ndarray, n_blocks: int, block_size: int) -> list[Block]:
@@ -85,8 +95,9 @@ class BlockSampler:
         """Return a sampler of the sample alone, where a search takes less time."""
         if len(self.sample.number) == self.n:
             return self
-        rows = ArrayRows(self.sample.X, self.sample.y)
-        return BlockSampler(rows, rows.take(np.arange(rows.n)), self._outputs, self.random_state)
+        rows = ArrayRows(self.sample.X, self.sample.y, self.sample.noise)
+        whole = rows.take(np.arange(rows.n))
+        return BlockSampler(rows, whole, self._outputs, self.random_state, self._scale_index)
 
     def _neighbourhoods(self, metric: np.ndarray, drawn: np.ndarray, m: int) -> Neighbourhoods:
         m, n_rows = min(m, self.n - 1), len(drawn)
@@ -98,10 +109,10 @@ class BlockSampler:
         system = np.concatenate([numbers[others].reshape(n_rows, m)[:, ::-1], own], axis=1)
         rows = self._source.take(np.unique(system))
         at = np.searchsorted(rows.number, system)
-        return Neighbourhoods(rows.X[at], rows.y[:, self._outputs][at])
+        return Neighbourhoods(rows.X[at], rows.y[:, self._outputs][at], rows.noise[at])
 
     def _block(self, rows: Rows, positions: np.ndarray) -> Block:
-        return Block(rows.X[positions], rows.y[positions][:, self._outputs])
+        return Block(rows.X[positions], rows.y[positions][:, self._outputs], rows.noise[positions])
 
 
 def regions(Z: np.ndarray, n_regions: int, random_state: np.random.RandomState) -> list[np.ndarray]:
@@ -118,6 +129,9 @@ def _nearest(Z: np.ndarray, own: np.ndarray, centre: int, k: int) -> np.ndarray:
     return np.sort(own[np.argpartition(distance, k - 1)[:k]])
 
 
-def _deviations(A: np.ndarray) -> np.ndarray:
-    deviation = A.std(axis=0)
-    return np.where(deviation > 0, deviation, 1.0)
+def _variance(y: np.ndarray, weight: np.ndarray | None) -> float:
+    """Variance of all values of y (n, p), whose rows may have weights (n,)."""
+    if weight is None:
+        return float(y.var())
+    share = np.repeat(weight[:, None], y.shape[1], axis=1)
+    return float(np.average((y - np.average(y, weights=share)) ** 2, weights=share))

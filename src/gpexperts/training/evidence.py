@@ -35,9 +35,9 @@ def evidence_of(training: Training, blocks: list[Block]) -> Evidence:
     return Evidence(last.log_marginal_likelihood / n_rows(blocks), last.loo_error)
 
 
-def n_rows(blocks: list[Block]) -> int:
-    """Number of rows of all blocks."""
-    return sum(len(block.y) for block in blocks)
+def n_rows(blocks: list[Block]) -> float:
+    """Number of rows of all blocks, each counted by its weight."""
+    return sum(block.total_weight for block in blocks)
 
 
 def listed(evidence: dict[str, Evidence], blocks: list[Block]) -> str:

@@ -24,6 +24,7 @@ from gpexperts.kernels.base import Covariance
 from gpexperts.kernels.named import hyperparameter_names
 from gpexperts.linalg.cholesky import factorise
 from gpexperts.linalg.leave_one_out import LeaveOneOut
+from gpexperts.row_noise import total_weight, weights
 
 __all__ = [
     "Block",
@@ -44,6 +45,13 @@ class Block(NamedTuple):
     """Inputs, (m, d)."""
     y: np.ndarray
     """Targets, (m, n_outputs)."""
+    noise: np.ndarray | None = None
+    """Weight and given noise of each row, (m, 2) or (m, 0); see `row_noise`. None stands for (m, 0)."""
+
+    @property
+    def total_weight(self) -> float:
+        """The number of rows that these stand for."""
+        return total_weight(self.noise, len(self.y))
 
 
 class TraceRow(NamedTuple):
@@ -79,7 +87,7 @@ class BlockLikelihood(NamedTuple):
     value: float
     gradient: np.ndarray
     loo_error: float
-    """Sum of the squared leave-one-out residuals."""
+    """Sum of the squared leave-one-out residuals, times the weights of their rows."""
     jitter: float
     """Jitter of the block, relative to its mean diagonal; of a sum, the number of blocks with any."""
 
@@ -88,28 +96,32 @@ def block_likelihood(block: Block, covariance: Covariance) -> BlockLikelihood:
     return log_marginal_likelihood(covariance, block)
 
 
-def block_shape(block: Block, _: None) -> tuple[int, int]:
-    return block.y.shape
+def block_shape(block: Block, _: None) -> tuple[float, int]:
+    return block.total_weight, block.y.shape[1]
 
 
 def log_marginal_likelihood(covariance: Covariance, block: Block) -> BlockLikelihood:
     """Log p(y | X, θ) of one block and its gradient with respect to log-hyperparameters.
 
-    Rasmussen & Williams (2006), eqs. 5.8 and 5.9; several outputs share θ and their terms are summed.
+    Rasmussen & Williams (2006), eqs. 5.8 and 5.9; several outputs share θ and their terms are summed. A row
+    of weight w counts as w rows.
     """
-    X, y = block
+    X, y, noise = block
     m, n_outputs = y.shape
-    C, gradient = covariance.noisy_gram_with_gradient(X)
+    C, gradient = covariance.noisy_gram_with_gradient(X, noise)
     factor = factorise(C, name="covariance matrix of a training block")
     alpha = factor.solve(np.array(y.T, order="C"))  # (n_outputs, m)
     value = -0.5 * (
         float(np.vdot(alpha, y.T)) + n_outputs * (factor.log_determinant() + m * np.log(2.0 * np.pi))
     )
     S = factor.inverse()
-    loo_error = float((LeaveOneOut(alpha, np.diagonal(S)).residual ** 2).sum())
+    squares = LeaveOneOut(alpha, np.diagonal(S)).residual ** 2
+    loo_error = float((squares if noise is None else squares * weights(noise)).sum())
     S *= -float(n_outputs)
     S += alpha.T @ alpha
-    return BlockLikelihood(value, gradient(S, factor.jitter), loo_error, factor.jitter)
+    more, more_gradient = covariance.copies(noise)
+    slopes = gradient(S, factor.jitter) + n_outputs * more_gradient
+    return BlockLikelihood(value + n_outputs * more, slopes, loo_error, factor.jitter)
 
 
 def maximise_likelihood(
@@ -151,7 +163,9 @@ def maximise_likelihood(
     kernel = covariance.kernel
     began = time.perf_counter()
     held = blocks if isinstance(blocks, Held) else engine.hold(blocks, [float(len(b.y)) ** 3 for b in blocks])
-    shapes = held.map(block_shape, None) if isinstance(blocks, Held) else [b.y.shape for b in blocks]
+    shapes = (
+        held.map(block_shape, None) if isinstance(blocks, Held) else [block_shape(b, None) for b in blocks]
+    )
     n_rows, n_outputs = sum(rows for rows, _ in shapes), shapes[0][1]
 
     def evaluate(theta: np.ndarray) -> BlockLikelihood:

@@ -44,5 +44,6 @@ def evidence_of_fresh_rows(
     """Mean log density and squared error of rows that training has not drawn, per row and output."""
     rows = sampler.fresh_neighbourhoods(covariance.metric(sampler.spread), n_rows, n_neighbors)
     density = predictive_density(covariance, rows, engine)
-    n = density.n_rows * rows.y.shape[2]
-    return Evidence(density.log_density / n, density.squared_error / n)
+    p = rows.y.shape[2]
+    error = density.squared_error / (density.weight * p)
+    return Evidence(density.log_density / (density.n_rows * p), error)

@@ -15,13 +15,13 @@ from gpexperts.training.nearest import PREDICTED, Stage, evidence_of_fresh_rows,
 
 __all__ = ["Polished", "polish"]
 
-POLISHING = (Stage(2500, 48, 12), Stage(2500, 48, 12))
-FEWEST = 300
-"""Rows without equals, of a sample of `CHECKED`, below which predictive training is left out. Where there are
+POLISHING = (Stage(2000, 48, 12), Stage(2000, 48, 12))
+SAMPLED, FEWEST = 1000, 300
+"""Rows without equals, of a sample of `SAMPLED`, below which predictive training is left out. Where there are
 enough, those with equals are kept: they show the noise."""
-CHECKED = 1000, 128
-"""Fresh rows and neighbours by which its result is accepted…"""
-WORTHWHILE = 0.01
+CHECKED = 1500, 128
+"""Fresh rows and neighbours by which kernels are compared, and the result of training is accepted…"""
+WORTHWHILE = 0.002
 """…if their score gains more than this, in nats per row."""
 UNEXPLAINED = 0.3
 """Share of the variance that the prediction leaves, above which another start is tried."""
@@ -33,55 +33,61 @@ class Polished(NamedTuple):
     name: str
     covariance: Covariance
     evidence: dict[str, Evidence]
-    """Scores of each start, on the same fresh rows."""
+    """Scores on the same fresh rows: of each kernel as trained on blocks, and of the further training."""
     reason: str
 
 
 def polish(
-    name: str,
+    of_blocks: dict[str, Covariance],
     candidates: dict[str, Covariance],
-    covariance: Covariance,
     sampler: BlockSampler,
     engine: Engine,
     report: Callable[[str], None],
-) -> Polished:
-    """Maximise the density of rows given their neighbours, and keep what predicts fresh rows best.
+) -> Polished | None:
+    """Choose the kernel that predicts fresh rows best, and train it on the density of rows given neighbours.
 
     Parameters
     ----------
-    name : str
-        Of the kernel that was chosen on blocks.
+    of_blocks : dict of str to Covariance
+        The kernels to choose from, as trained on blocks.
     candidates : dict of str to Covariance
-        The kernels that may be chosen, at their start.
-    covariance : Covariance
-        As trained on blocks. Kernels without gradients of this density are returned as they are.
+        All kernels, at their start; the last one is the roughest.
     sampler : BlockSampler
     engine : Engine
     report : callable
+
+    Returns
+    -------
+    Polished or None
+        None for kernels without gradients of this density, and where too few rows have inputs of their own.
     """
-    if not _is_trainable(covariance):
-        return Polished(name, covariance, {}, "")
-    rows = sampler.neighbourhoods(covariance.metric(sampler.spread), CHECKED[0], PREDICTED)
-    if len(rows.without_twins(PREDICTED).X) < FEWEST:
-        return Polished(name, covariance, {}, "")
-    scores = {"blocks": evidence_of_fresh_rows(covariance, sampler, engine, *CHECKED)}
-    best, best_name = covariance, name
-    starts = {"neighbours": (name, covariance)}
+    ends = {name: covariance for name, covariance in of_blocks.items() if _is_trainable(covariance)}
+    if not ends:
+        return None
+    metric = next(iter(ends.values())).metric(sampler.spread)
+    if len(sampler.neighbourhoods(metric, SAMPLED, PREDICTED).without_twins(PREDICTED).X) < FEWEST:
+        return None
+    scores = {name: evidence_of_fresh_rows(end, sampler, engine, *CHECKED) for name, end in ends.items()}
+    name = max(scores, key=lambda name: scores[name].score)
+    start, best = ends[name], scores[name]
     roughest = list(candidates)[-1]
     rough = candidates[roughest]
-    if scores["blocks"].loo_error > UNEXPLAINED * sampler.variance and _is_trainable(rough):
+    if best.loo_error > UNEXPLAINED * sampler.variance and _is_trainable(rough):
         grouped = start_by_groups(rough, sampler, engine)
         if grouped is not None:
-            starts["groups"] = roughest, grouped
-    for how, (kernel, there) in starts.items():
-        there = trained_on_neighbours(there, sampler, engine, POLISHING)
-        highest = max(e.score for e in scores.values())
-        scores[how] = evidence_of_fresh_rows(there, sampler, engine, *CHECKED)
-        if scores[how].score > highest + WORTHWHILE:
-            best, best_name = there, kernel
-    listed = ", ".join(f"{how} {e.score:.4f}" for how, e in scores.items())
-    report(f"score of fresh rows given their neighbours, after training on: {listed}")
-    return Polished(best_name, best, scores, f"{best_name}; score by kind of training: {listed}")
+            scores["groups"] = evidence_of_fresh_rows(grouped, sampler, engine, *CHECKED)
+            if scores["groups"].score > best.score:
+                name, start, best = roughest, grouped, scores["groups"]
+    for stage in POLISHING:
+        trained = trained_on_neighbours(start, sampler, engine, (stage,))
+        score = evidence_of_fresh_rows(trained, sampler, engine, *CHECKED)
+        scores.setdefault("neighbours", score)
+        if score.score < best.score + WORTHWHILE:
+            break
+        start, best, scores["neighbours"] = trained, score, score
+    compared = ", ".join(f"{how} {e.score:.4f}" for how, e in scores.items())
+    report(f"{name} chosen, score of fresh rows given their neighbours: {compared}")
+    return Polished(name, start, scores, f"score of {CHECKED[0]} rows given their neighbours: {compared}")
 
 
 def _is_trainable(covariance: Covariance) -> TypeGuard[StationaryCovariance]:

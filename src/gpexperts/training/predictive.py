@@ -31,6 +31,7 @@ from scipy.optimize import minimize
 
 from gpexperts.engines.base import Engine
 from gpexperts.kernels.stationary import StationaryCovariance
+from gpexperts.row_noise import slope, weights
 
 __all__ = ["Density", "Neighbourhoods", "maximise_density", "predictive_density"]
 
@@ -51,6 +52,12 @@ class Neighbourhoods(NamedTuple):
     """(B, m + 1, d) inputs; the drawn row is the last, the nearest row is before it, and so on."""
     y: np.ndarray
     """(B, m + 1, p) targets."""
+    noise: np.ndarray | None = None
+    """(B, m + 1, 2 or 0) weight and given noise of each row; see `row_noise`. None stands for (…, 0)."""
+
+    def part(self, some: slice | np.ndarray) -> Neighbourhoods:
+        """Return some of the systems."""
+        return Neighbourhoods(*(None if column is None else column[some] for column in self))  # type: ignore[arg-type]
 
     def without_twins(self, predicted: int) -> Neighbourhoods:
         """Return those whose last rows, the predicted ones, have inputs that no other of their rows has.
@@ -61,7 +68,7 @@ class Neighbourhoods(NamedTuple):
         alone = np.ones(len(self.X), dtype=bool)
         for row in range(self.X.shape[1] - predicted, self.X.shape[1]):
             alone &= (self.X[:, row : row + 1] == self.X).all(axis=2).sum(axis=1) == 1
-        return Neighbourhoods(self.X[alone], self.y[alone])
+        return self.part(alone)
 
 
 class Density(NamedTuple):
@@ -70,11 +77,13 @@ class Density(NamedTuple):
     log_density: float
     """Summed over rows and outputs."""
     squared_error: float
-    """Summed over rows and outputs."""
+    """Summed over rows, by their weights, and outputs."""
     gradient: np.ndarray
     """Of `log_density` − ½ `squared_error` / E, in the order of `kernel.theta`."""
     n_rows: int
     """Predicted rows."""
+    weight: float
+    """Sum of their weights."""
     jittered: int
     """Systems that needed jitter."""
 
@@ -102,9 +111,7 @@ def predictive_density(
     B = len(rows.X)
     pieces = [slice(start, start + _PIECE) for start in range(0, B, _PIECE)]
     found = engine.map(
-        lambda some: _density(
-            covariance, rows.X[some], rows.y[some], min(predicted, rows.X.shape[1]), typical_error
-        ),
+        lambda some: _density(covariance, rows.part(some), min(predicted, rows.X.shape[1]), typical_error),
         pieces,
     )
     # In the order of the pieces, so that the sum does not depend on the threads.
@@ -129,7 +136,7 @@ def maximise_density(
     kernel = covariance.kernel
     start = np.clip(kernel.theta, *kernel.bounds.T)
     first = predictive_density(covariance.at(start), rows, engine, predicted=predicted)
-    typical = max(first.squared_error / (first.n_rows * rows.y.shape[2]), np.finfo(float).tiny)
+    typical = max(first.squared_error / (first.weight * rows.y.shape[2]), np.finfo(float).tiny)
     seen: list[tuple[float, np.ndarray]] = []
 
     def descend(theta: np.ndarray) -> tuple[float, np.ndarray]:
@@ -146,28 +153,33 @@ def maximise_density(
     return covariance.at(theta)
 
 
-def _density(covariance: StationaryCovariance, X: np.ndarray, y: np.ndarray, q: int, E: float) -> Density:
+def _density(covariance: StationaryCovariance, rows: Neighbourhoods, q: int, E: float) -> Density:
+    X, y = rows.X, rows.y
     B, m, d = X.shape
     p, s2 = y.shape[2], covariance.signal_variance
-    noise = covariance.noise_variance / s2
-    log_density = squared_error = by_signal = by_noise = 0.0
+    noises = np.broadcast_to(covariance.row_noise(rows.noise) / s2, (B, m))
+    slopes = np.broadcast_to(slope(rows.noise), (B, m))
+    log_density = squared_error = weight = by_signal = by_noise = 0.0
     by_scale, jittered = np.zeros(d), 0
     step = max(1, min(B, _CACHED // (m * m)))
     for start in range(0, B, step):
         some = slice(start, start + step)
         f, W, Z = covariance.correlations_with_slopes(X[some])
+        noise = noises[some]
         S, alpha, failed = _solved(f.copy() if f is W else f, y[some], noise, q)
         jittered += failed
         alpha_l, S_ll = alpha[:, m - q :], np.einsum("bll->bl", S[:, m - q :])
         squares = np.einsum("blo,blo->bl", alpha_l, alpha_l)
         misfit = squares / (S_ll * s2)
         log_density -= 0.5 * float((p * np.log(2.0 * np.pi * s2 / S_ll) + misfit).sum())
-        squared_error += float((squares / S_ll**2).sum())
-        T = alpha @ (alpha_l * ((1.0 / s2 + 1.0 / (E * S_ll)) / S_ll)[:, :, None]).transpose(0, 2, 1)
-        T -= ((0.5 * (p + misfit) + squares / (E * S_ll**2)) / S_ll)[:, None, :] * S
-        on_diagonal = float(np.vdot(S, T))
-        by_signal += 0.5 * float(misfit.sum()) - 0.5 * p * misfit.size - noise * on_diagonal
-        by_noise += on_diagonal / s2
+        w = np.ones((len(noise), q)) if rows.noise is None else weights(rows.noise[some, m - q :])
+        squared_error += float((w * squares / S_ll**2).sum())
+        weight += float(w.sum())
+        T = alpha @ (alpha_l * ((1.0 / s2 + w / (E * S_ll)) / S_ll)[:, :, None]).transpose(0, 2, 1)
+        T -= ((0.5 * (p + misfit) + w * squares / (E * S_ll**2)) / S_ll)[:, None, :] * S
+        on_diagonal = np.einsum("bil,bil->bi", S, T)
+        by_signal += 0.5 * float(misfit.sum()) - 0.5 * p * misfit.size - float(np.vdot(noise, on_diagonal))
+        by_noise += float(np.vdot(slopes[some], on_diagonal)) / s2
         G = np.matmul(S, T.transpose(0, 2, 1))
         G *= W
         crossed = G @ Z
@@ -175,11 +187,11 @@ def _density(covariance: StationaryCovariance, X: np.ndarray, y: np.ndarray, q: 
         crossed += (G.sum(axis=1) + G.sum(axis=2))[:, :, None] * Z
         by_scale += np.einsum("bik,bik->k", crossed, Z)
     gradient = covariance.in_order_of_theta(by_signal, by_scale, by_noise)
-    return Density(log_density, squared_error, gradient, B * q, jittered)
+    return Density(log_density, squared_error, gradient, B * q, weight, jittered)
 
 
-def _solved(f: np.ndarray, y: np.ndarray, noise: float, q: int) -> tuple[np.ndarray, np.ndarray, int]:
-    """The last q columns of M⁻¹ (B, m, q), and α = M⁻¹ y (B, m, p), for M = f + noise; overwrites f."""
+def _solved(f: np.ndarray, y: np.ndarray, noise: np.ndarray, q: int) -> tuple[np.ndarray, np.ndarray, int]:
+    """The last q columns of M⁻¹ (B, m, q), and α = M⁻¹ y (B, m, p), M = f + noise (B, m); overwrites f."""
     B, m, p = y.shape
     sides = np.zeros((B, m, q + p))
     sides[:, np.arange(m - q, m), np.arange(q)] = 1.0
@@ -192,7 +204,7 @@ def _solved(f: np.ndarray, y: np.ndarray, noise: float, q: int) -> tuple[np.ndar
     except np.linalg.LinAlgError:
         solution, failed = np.empty_like(sides), np.arange(B)
     for b in failed:
-        solution[b] = sides[b] / (1.0 + noise)  # if no jitter helps: as if rows were independent
+        solution[b] = sides[b] / (1.0 + noise[b, :, None])  # if no jitter helps: as if rows were independent
         for jitter in _JITTERS:
             matrix = f[b] + jitter * np.eye(m)
             try:
@@ -200,17 +212,17 @@ def _solved(f: np.ndarray, y: np.ndarray, noise: float, q: int) -> tuple[np.ndar
             except np.linalg.LinAlgError:
                 continue
             mended = np.linalg.solve(matrix, sides[b])
-            if _plausible(mended[None], noise, q)[0]:
+            if _plausible(mended[None], noise[b : b + 1], q)[0]:
                 solution[b] = mended
                 break
     return solution[:, :, :q], solution[:, :, q:], len(failed)
 
 
-def _plausible(solution: np.ndarray, noise: float, q: int) -> np.ndarray:
+def _plausible(solution: np.ndarray, noise: np.ndarray, q: int) -> np.ndarray:
     """Whether every 1/S_ll lies between the noise and prior variance + noise, and above rounding, (B,)."""
     m = solution.shape[1]
-    S_ll = np.einsum("bll->bl", solution[:, m - q :, :q])
-    least = max(0.99 * noise, m * np.finfo(float).eps)
+    S_ll, noise = np.einsum("bll->bl", solution[:, m - q :, :q]), noise[:, m - q :]
+    least = np.maximum(0.99 * noise, m * np.finfo(float).eps)
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         v = 1.0 / S_ll
         sound = np.isfinite(solution).all(axis=(1, 2))

@@ -2,10 +2,13 @@
 
     stage 1   few blocks, standardised inputs, two starts: a first estimate of the length scales
     stage 2   new blocks, using the length scales of stage 1: which kernels remain candidates?
-    stage 3   larger blocks, using the newest length scales, for each candidate; many more rows choose one
-    stage 4   the chosen kernel again, on new blocks, if stage 3 gained much
-    stage 5   the noise alone, on many more rows
-    last      all hyperparameters, by the density of rows given their nearest rows (`polish`)
+    stage 3   larger blocks, using the newest length scales, for each candidate; then the noise alone, on many
+              more rows
+    stage 4   the density of rows given their nearest rows chooses the kernel, and trains all of its
+              hyperparameters (`polish`)
+
+Up to `EXACT` rows, and for composite kernels, stage 4 is the choice of a kernel by the blocks of stage 3, and
+its training on new blocks if stage 3 gained much.
 
 Neighbours in the learned metric are the rows that are most correlated, so that each stage trains on better
 blocks than the previous one.
@@ -37,6 +40,8 @@ NOISE_BLOCKS = 300, 200
 """Number of blocks and rows in each: of stage 1, of stage 2, of the later ones, and of the last."""
 EXACT = 1500
 """Up to this many rows the later stages train on the exact likelihood of all of them."""
+STEPS_OF_ALL, STEPS_OF_BEST = 15, 40
+"""Steps of stage 2, which trains all kernels, and of stage 3."""
 STEPS_BEFORE_CHOICE = 6
 """…and the kernels that are left are compared after so many steps."""
 SETTLED = 0.02
@@ -62,8 +67,8 @@ class StagedTraining(NamedTuple):
     reason: str
     """The scores that decided."""
     evidence: dict[str, dict[str, dict[str, float]]]
-    """Scores of each kernel in stage 2 ("first"), of each that was left ("last"), and of the last stage
-    ("neighbours")."""
+    """Scores of each kernel in stage 2 ("first"), of each that was left in stage 3 ("last"), and by the
+    density of rows given their neighbours ("neighbours")."""
 
 
 def train_in_stages(
@@ -107,7 +112,9 @@ def train_in_stages(
     theta = first.covariance.kernel.theta
     blocks = stages.draw(stages.metric(first), CHOICE_BLOCKS)
     starts = {name: _noisier(c.at(theta), sampler.variance) for name, c in candidates.items()}
-    second = {name: stages.train(c, blocks, max_steps=25, tolerance=1e-4) for name, c in starts.items()}
+    second = {
+        name: stages.train(c, blocks, max_steps=STEPS_OF_ALL, tolerance=1e-4) for name, c in starts.items()
+    }
     earlier = {name: evidence_of(t, blocks) for name, t in second.items()}
     report(f"candidates, {listed(earlier, blocks)}")
 
@@ -116,30 +123,26 @@ def train_in_stages(
     candidates_left = candidates_left[:MAX_LEFT]
     several = len(candidates_left) > 1
     third = {name: stages.refine(second[name], several=several) for name in candidates_left}
-    choice = candidates_left[0]
-    many = NOISE_BLOCKS if stages.many else stages.final_blocks
-    blocks = stages.draw(stages.metric(third[choice].training), many)
-    ends = {name: refined.training for name, refined in third.items()}
-    if several:
-        ends = {name: stages.settle_noise(training, blocks) for name, training in ends.items()}
-        choice = max(ends, key=lambda name: evidence_of(ends[name], blocks).score)
-    trainings = [second[choice], ends[choice]]
-    if third[choice].pays:
-        trainings.append(stages.refine(trainings[-1]).training)
-    if third[choice].pays or not several:
-        trainings[-1] = stages.settle_noise(trainings[-1], blocks)
-    if not several:
-        ends = {choice: trainings[-1]}
+    best = third[candidates_left[0]].training
+    blocks = stages.draw(stages.metric(best), NOISE_BLOCKS if stages.many else stages.final_blocks)
+    ends = {name: stages.settle_noise(refined.training, blocks) for name, refined in third.items()}
     later = {name: evidence_of(training, blocks) for name, training in ends.items()}
-    report(f"{choice} chosen, {listed(later, blocks)}")
-    reason = reason_of(choice, later if several else earlier)
+    report(f"after training on blocks, {listed(later, blocks)}")
     evidence = {"first": as_dicts(earlier), "last": as_dicts(later)}
+    polished = None
     if sampler.n > EXACT:
-        polished = polish(choice, candidates, trainings[-1].covariance, sampler, engine, report)
+        of_blocks = {name: training.covariance for name, training in ends.items()}
+        polished = polish(of_blocks, candidates, sampler, engine, report)
+    if polished is not None:
+        choice, reason = polished.name, polished.reason
         evidence["neighbours"] = as_dicts(polished.evidence)
-        if polished.name != choice:
-            choice, reason = polished.name, polished.reason
-        trainings[-1] = _ended_at(trainings[-1], polished.covariance)
+        trainings = [second[choice], _ended_at(ends.get(choice, second[choice]), polished.covariance)]
+    else:
+        choice = max(later, key=lambda name: later[name].score)
+        reason = reason_of(choice, later if several else earlier)
+        trainings = [second[choice], ends[choice]]
+        if third[choice].pays:
+            trainings.append(stages.settle_noise(stages.refine(ends[choice]).training, blocks))
     trace = first.trace
     for training in trainings:
         trace = trace + _continued(training.trace, trace[-1])
@@ -197,12 +200,12 @@ class _Stages:
         """Train on large blocks in the newest metric; on all rows, take few steps while kernels compete."""
         blocks = self.draw(self.metric(training), self.final_blocks)
         exact = len(blocks) == 1
-        steps = STEPS_BEFORE_CHOICE if exact and several else 60
+        steps = STEPS_BEFORE_CHOICE if exact and several else STEPS_OF_BEST
         training = self.train(training.covariance, blocks, max_steps=steps, tolerance=1e-4 if exact else 1e-5)
         first, last = training.trace[0], training.trace[-1]
         gain = (last.log_marginal_likelihood - first.log_marginal_likelihood) / n_rows(blocks)
         self.report(f"{gain:.4f} nats per row gained on {len(blocks)} new blocks")
-        return _Refined(training, pays=steps < 60 if exact else gain >= SETTLED)
+        return _Refined(training, pays=steps < STEPS_OF_BEST if exact else gain >= SETTLED)
 
     def settle_noise(self, training: Training, blocks: list[Block]) -> Training:
         """Train the noise alone, where there are rows that training has not seen.

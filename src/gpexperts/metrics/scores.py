@@ -25,7 +25,9 @@ __all__ = [
     "checked_level",
     "coverage",
     "crps",
+    "gaussian_log_density",
     "gaussian_width",
+    "interval_score",
     "msll",
     "nlpd",
     "score",
@@ -116,6 +118,28 @@ def coverage(
     return float(np.mean(np.abs(y_ - mean_) <= width * std_))
 
 
+def interval_score(y: ArrayLike, lower: ArrayLike, upper: ArrayLike, level: float = 0.95) -> float:
+    """Interval score (Winkler), averaged, in the target's units; lower is better.
+
+    Gneiting & Raftery (2007), eq. 43, for α = 1 − level: the width of the interval, and 2/α times the
+    distance of a target that lies outside. It is smallest for the true quantiles.
+
+    Parameters
+    ----------
+    y, lower, upper : array-like of shape (n,) or (n, n_outputs)
+    level : float
+    """
+    alpha = 1.0 - checked_level(level)
+    y_, lower_, upper_ = _arrays(y=y, lower=lower, upper=upper)
+    outside = np.maximum(lower_ - y_, 0.0) + np.maximum(y_ - upper_, 0.0)
+    return float(np.mean(upper_ - lower_ + 2.0 / alpha * outside))
+
+
+def gaussian_log_density(y: ArrayLike, mean: ArrayLike, std: ArrayLike) -> np.ndarray:
+    """Log density of every target under its Gaussian prediction, of the shape of y."""
+    return -_gaussian_loss(*_with_std(y, mean, std))
+
+
 def gaussian_width(level: float) -> float:
     """Half the width of a central Gaussian interval, in standard deviations."""
     return float(ndtri(0.5 + 0.5 * checked_level(level)))
@@ -181,6 +205,9 @@ def score(
     y_train: np.ndarray,
     seconds: float | None = None,
     width: Width = gaussian_width,
+    *,
+    z: np.ndarray | None = None,
+    log_density: np.ndarray | None = None,
 ) -> Scores:
     """Score predictions of one target.
 
@@ -193,22 +220,36 @@ def score(
         What all n predictions took.
     width : callable
         Of the intervals, where they are not the Gaussian ones of mean and std.
+    z, log_density : ndarray of shape (n,), optional
+        Standardised residuals and log densities of the targets, where the prediction is not Gaussian because
+        the target was transformed. CRPS is always that of a Gaussian.
     """
+    msll_, nlpd_ = msll(y, mean, std, y_train) if np.ptp(y_train) > 0 else None, nlpd(y, mean, std)
+    if log_density is not None:
+        exact = -float(np.mean(log_density))
+        msll_, nlpd_ = None if msll_ is None else msll_ + exact - nlpd_, exact
     return Scores(
         n=len(y),
         smse=smse(y, mean) if np.ptp(y) > 0 else None,
         rmse=float(np.sqrt(np.mean((y - mean) ** 2))),
-        msll=msll(y, mean, std, y_train) if np.ptp(y_train) > 0 else None,
-        nlpd=nlpd(y, mean, std),
+        msll=msll_,
+        nlpd=nlpd_,
         crps=crps(y, mean, std),
-        coverage={level: share_inside(y, mean, std, level, width) for level in LEVELS},
+        coverage={level: share_inside(y, mean, std, level, width, z) for level in LEVELS},
         seconds_per_query=None if seconds is None else seconds / len(y),
     )
 
 
-def share_inside(y: Any, mean: Any, std: Any, level: float, width: Width) -> float | None:
-    """Share of targets inside their interval; None if too few rows were held out."""
+def share_inside(
+    y: Any, mean: Any, std: Any, level: float, width: Width, z: np.ndarray | None = None
+) -> float | None:
+    """Share of targets inside their interval; None if too few rows were held out.
+
+    With standardised residuals z (n,), these are compared with the width.
+    """
     try:
+        if z is not None:
+            return float(np.mean(np.abs(z) <= width(level)))
         return coverage(y, mean, std, level, width(level))
     except TooFewRowsError:
         return None

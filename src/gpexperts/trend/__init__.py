@@ -1,0 +1,16 @@
+"""Trends: a regressor whose prediction is the mean that experts correct, one more input of theirs, or both.
+
+`regressors`
+    the regressor that a setting names, and what is kept of a fitted one;
+`trees`
+    boosted trees as plain arrays, which a model file can hold;
+`crossfit`
+    predictions for the training rows by regressors that have not seen them;
+`fitted`
+    the fitted trend: what it adds to queries and takes from targets.
+"""
+
+from gpexperts.trend.crossfit import CrossFitted, cross_fit
+from gpexperts.trend.fitted import ROLES, FittedTrend
+
+__all__ = ["ROLES", "CrossFitted", "FittedTrend", "cross_fit"]
