@@ -100,9 +100,15 @@ def importance(
 
 def most_relevant(model: Any, n: int) -> list[ModelColumn]:
     """Return at most n inputs: those whose training values vary most, in units of their length scales."""
-    ratio = inspection.training_inputs(model).std(axis=0) / inspection.length_scales(model)
+    ratios = inspection.scale_spreads(model, inspection.training_inputs(model)) / inspection.length_scales(
+        model
+    )
+    largest: dict[int, float] = {}
     columns = inspection.model_columns(model)
-    return sorted(columns, key=lambda column: -float(ratio[column.inputs].max()))[:n]
+    scales = iter(ratios.tolist())
+    for k, column in enumerate(columns):
+        largest[k] = max(next(scales) for _ in column.column.parts)
+    return [columns[k] for k in sorted(largest, key=lambda k: -largest[k])[:n]]
 
 
 def predicted(model: Any, X: np.ndarray) -> np.ndarray:
@@ -114,16 +120,18 @@ def predicted(model: Any, X: np.ndarray) -> np.ndarray:
 
 def _varied(column: ModelColumn, X: np.ndarray, n_points: int) -> tuple[list[Any], np.ndarray]:
     """The values of an input, and their codes (k, width)."""
-    if column.kind == "category":
-        counts = X[:, column.inputs].sum(axis=0)
-        most = np.sort(np.argsort(-counts, kind="stable")[:_MAX_LEVELS])
-        return [column.levels[i] for i in most], np.eye(len(column.levels))[most]
-    x = X[:, column.inputs][:, 0]
-    distinct = np.unique(x)
-    if len(distinct) > n_points:
-        low, high = np.quantile(x, [0.01, 0.99])
-        distinct = np.linspace(low, high, n_points)
-    return distinct.tolist(), distinct[:, None]
+    codes, at = np.unique(X[:, column.inputs], axis=0, return_inverse=True)
+    if column.kind == "number" and len(codes) > n_points and not column.column.gaps:
+        low, high = np.quantile(X[:, column.inputs], [0.01, 0.99])
+        grid = np.linspace(low, high, n_points)
+        return grid.tolist(), grid[:, None]
+    if column.kind in ("number", "date"):  # values of the rows, evenly spaced in their order
+        known = np.flatnonzero([value is not None for value in column.column.decode(codes)])
+        codes = codes[known[np.linspace(0, len(known) - 1, min(len(known), n_points)).astype(int)]]
+    else:
+        codes = codes[np.sort(np.argsort(-np.bincount(at.ravel()), kind="stable")[:_MAX_LEVELS])]
+    values = column.column.decode(codes)
+    return ["missing" if value is None else value for value in values], codes
 
 
 def _rmse(y: np.ndarray, mean: np.ndarray) -> float:

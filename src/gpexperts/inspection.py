@@ -31,6 +31,8 @@ __all__ = [
     "expert_positions",
     "feature_names",
     "file_row_numbers",
+    "find_column",
+    "find_number",
     "hyperparameters",
     "input_ranges",
     "length_scales",
@@ -63,11 +65,11 @@ class ModelColumn(NamedTuple):
 
     name: str
     kind: str
-    """"number", "boolean" or "category"."""
+    """"number", "boolean", "category", "date" or "empty"."""
     inputs: slice
     """Positions among the inputs of the model."""
-    levels: tuple[str, ...] = ()
-    """The levels of a category, in the order of its inputs."""
+    column: Any
+    """How it is encoded, a `gpexperts.columns.Column`."""
 
 
 class ExpertGraph(NamedTuple):
@@ -90,23 +92,38 @@ def feature_names(model: Any) -> list[str]:
 
 
 def model_columns(model: Any) -> list[ModelColumn]:
-    """Return the columns of the table that a model was fitted on; numbers if there was none."""
-    table = getattr(model, "table_", None)
-    if table is None:
-        return [ModelColumn(name, "number", slice(k, k + 1)) for k, name in enumerate(feature_names(model))]
+    """Return the columns of the table that a model was fitted on."""
     columns, start = [], 0
-    for column in table.columns:
-        end = start + len(column.feature_names)
-        kind = "category" if column.kind == "categories" else column.kind
-        columns.append(ModelColumn(column.name, kind, slice(start, end), tuple(column.categories)))
-        start = end
+    for name, column in zip(feature_names(model), model.model_.encoder.columns, strict=True):
+        columns.append(ModelColumn(name, column.kind, slice(start, start + column.width), column))
+        start += column.width
     return columns
+
+
+def find_column(model: Any, feature: int | str) -> ModelColumn:
+    """Return the column with a number (from 0) or a name."""
+    columns = model_columns(model)
+    names = [column.name for column in columns]
+    if isinstance(feature, str) and feature in names:
+        return columns[names.index(feature)]
+    if not isinstance(feature, str) and -len(columns) <= feature < len(columns):
+        return columns[feature]
+    raise ValueError(f"There is no input {feature!r}; the inputs are {', '.join(names)}.")
+
+
+def find_number(model: Any, feature: int | str) -> ModelColumn:
+    """Return the column with a number or a name, which must hold numbers."""
+    column = find_column(model, feature)
+    if column.kind != "number":
+        raise ValueError(f"The input {column.name!r} is a {column.kind}; a number is needed.")
+    return column
 
 
 def encoded_rows(model: Any, X: Any) -> np.ndarray:
     """Return rows of the user (n, columns) as the numbers of the model (n, d)."""
     check_is_fitted(model)
-    return np.asarray(X, dtype=np.float64)
+    X, _ = model.model_.encoder.encoded(X if hasattr(X, "columns") else np.asarray(X))
+    return np.asarray(X)
 
 
 def single_output(model: Any, what: str) -> None:

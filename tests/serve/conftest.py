@@ -1,41 +1,44 @@
-"""A model of three kinds of inputs, and the service of it."""
+"""A model of four kinds of inputs, and the service of it."""
 
 from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
 from starlette.testclient import TestClient
 
 from gpexperts import DistributedGPRegressor, load
+from gpexperts.cli import main
 from gpexperts.serve import create_app
-from gpexperts.tables.reading import open_table
-from gpexperts.tables.training import read_training_rows
+
+ROW = {"area": 100.0, "new": True, "</script>": "north", "sold": "2024-03-01T12:00:00"}
 
 
 @pytest.fixture(scope="session")
 def model(tmp_path_factory: pytest.TempPathFactory) -> DistributedGPRegressor:
-    """Fitted on a CSV, saved and loaded, as the command does."""
+    """Fitted by the command line."""
     rng = np.random.default_rng(0)
     folder = tmp_path_factory.mktemp("serve")
-    lines = ["area,new,</script>,price"]
-    for _ in range(150):
+    lines = ["area,new,</script>,sold,price"]
+    for i in range(150):
         area, new, town = rng.uniform(30, 200), rng.integers(2), rng.choice(["north", "south"])
         price = area + 20 * new + 30 * (town == "north") + rng.normal()
-        lines.append(f"{area:.1f},{'true' if new else 'false'},{town},{price:.2f}")
+        sold = f"2024-0{1 + i % 6}-{1 + i % 28:02d}T0{i % 10}:00:00"
+        lines.append(f"{area:.1f},{'true' if new else 'false'},{town},{sold},{price:.2f}")
     (folder / "houses.csv").write_text("\n".join(lines) + "\n")
-    rows = read_training_rows(open_table(str(folder / "houses.csv"), None), "price", one_hot="auto")
-    fitted = DistributedGPRegressor(
-        n_experts=3, kernel="rbf", n_neighbors=16, n_selected=1, random_state=0
-    ).fit(rows.frame, rows.y)
-    fitted.table_ = rows.schema
-    fitted.save(folder / "houses.gpx")
-    return load(folder / "houses.gpx")
+    options = ["--n-experts", "3", "--kernel", "rbf", "--n-neighbors", "16", "--n-selected", "1", "--quiet"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        patch.setattr(sys, "argv", ["gpexperts", "fit", "houses.csv", "-t", "price", "-o", "h.gpx", *options])
+        with pytest.raises(SystemExit) as end:
+            main()
+    assert end.value.code == 0
+    return load(folder / "h.gpx")
 
 
 @pytest.fixture(scope="session")
-def client(model: DistributedGPRegressor) -> TestClient:
+def client(model: DistributedGPRegressor) -> Iterator[TestClient]:
     with TestClient(create_app(model)) as started:
         yield started
-
-
-ROW = {"area": 100.0, "new": True, "</script>": "north"}

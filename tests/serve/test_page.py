@@ -74,7 +74,7 @@ def test_wrong_input_is_named_and_mended(browser: Any, url: str) -> None:
     page = opened(browser, url)
     page.fill("#input-0", "")
     page.wait_for_selector("#error:not([hidden])")
-    assert page.inner_text("#error") == "area: enter a number."
+    assert page.inner_text("#error") == "area: enter a value."
     page.fill("#input-0", "1e305")
     page.wait_for_function("document.getElementById('error').textContent.includes('at most 1e+300')")
     settled(page, lambda: page.fill("#input-0", "500"))

@@ -8,7 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from gpexperts.cli.common import Debug, DropMissing, Format, Quiet, print_note, split
+from gpexperts.cli.common import Debug, Format, Quiet, print_note
+from gpexperts.cli.table_options import with_table_options
 
 __all__ = ["KINDS", "plot"]
 
@@ -27,7 +28,9 @@ KINDS = {
 _NEED_ROWS = ("residuals", "predicted", "calibration")
 
 
+@with_table_options
 def plot(
+    reading: dict[str, Any],
     model: Annotated[Path, typer.Argument(help="A model file of `gpexperts fit`.")],
     kind: Annotated[
         str, typer.Argument(help=f"One of: {', '.join(KINDS)}.", autocompletion=lambda: list(KINDS))
@@ -44,7 +47,6 @@ def plot(
     target: Annotated[
         str | None, typer.Option(help="Column of the target, if its name differs from the training table.")
     ] = None,
-    drop_missing: DropMissing = False,
     format: Format = None,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -63,6 +65,10 @@ def plot(
     from gpexperts.files import appearing
     from gpexperts.inspection import single_output
 
+    names = [name.strip() for name in features.split(",") if name.strip()]
+    wanted = {"map": 2, "residuals": 1}.get(kind)
+    if names and wanted and len(names) != wanted:
+        raise ValueError(f"The picture {kind!r} takes {wanted} --features, got {len(names)}.")
     if kind not in KINDS:
         raise ValueError(f"Unknown picture {kind!r}; known are {', '.join(KINDS)}.")
     if kind in _NEED_ROWS and table is None:
@@ -76,52 +82,32 @@ def plot(
     matplotlib.use("Agg")
     fitted = load(model)
     single_output(fitted, "gpexperts plot")
-    rows = None if table is None else _rows(fitted, table, target, drop_missing, format)
-    numbers = _numbers(fitted, split(features), kind)
-    drawn = _drawn(getattr(displays, KINDS[kind]), kind, fitted, rows, numbers)
+    rows = None if table is None else _rows(fitted, table, target, format, reading)
+    drawn = _drawn(getattr(displays, KINDS[kind]), kind, fitted, rows, names)
     with appearing(out) as part:
         drawn.figure_.savefig(part, format=out.suffix[1:], dpi=150)
     print_note(f"{out}.", quiet)
 
 
-def _rows(fitted: Any, table: str, target: str | None, drop_missing: bool, format: str | None) -> Any:
-    from gpexperts.tables.reading import open_table
-    from gpexperts.tables.rows import predict_rows, target_column
+def _rows(fitted: Any, table: str, target: str | None, format: str | None, reading: Any) -> Any:
+    from gpexperts.cli.new_rows import open_new_rows
+    from gpexperts.tables.rows import predict_rows, target_columns
 
-    reader = open_table(table, format)
-    return predict_rows(fitted, reader, target_column(fitted, target), drop_missing=drop_missing)
-
-
-def _numbers(fitted: Any, names: list[str], kind: str) -> list[Any]:
-    """The inputs that were named: their positions, or for effects their names."""
-    from gpexperts.inspection import feature_names
-
-    if kind == "effects":
-        return names
-    known = feature_names(fitted)
-    for name in names:
-        if name not in known:
-            raise ValueError(f"There is no input {name!r}; the inputs are {', '.join(known)}.")
-    wanted = {"map": 2, "residuals": 1}.get(kind, 0)
-    if names and len(names) != wanted:
-        raise ValueError(f"The picture {kind!r} takes {wanted} --features, got {len(names)}.")
-    return [known.index(name) for name in names]
+    reader = open_new_rows(fitted, table, format, reading)
+    return predict_rows(fitted, reader, target_columns(fitted, [target] if target else ()))
 
 
-def _drawn(display: Any, kind: str, fitted: Any, rows: Any, chosen: list[Any]) -> Any:
-    from gpexperts.inspection import names_were_checked
-
-    X, y = (None, None) if rows is None else (rows.X, rows.y)
+def _drawn(display: Any, kind: str, fitted: Any, rows: Any, chosen: list[str]) -> Any:
+    X, y = (None, None) if rows is None else (rows.inputs, rows.y)
     draw: Callable[..., Any] = display.from_estimator
-    with names_were_checked():
-        if kind in ("trace", "graph"):
-            return draw(fitted)
-        if kind == "experts":
-            return draw(fitted, X)
-        if kind == "effects":
-            return draw(fitted, X, features=chosen or None)
-        if kind == "map":
-            return draw(fitted, X, y, **({"features": tuple(chosen)} if chosen else {}))
-        if kind == "residuals":
-            return draw(fitted, X, y, feature=chosen[0] if chosen else None)
-        return draw(fitted, X, y)
+    if kind in ("trace", "graph"):
+        return draw(fitted)
+    if kind == "experts":
+        return draw(fitted, X)
+    if kind == "effects":
+        return draw(fitted, X, features=chosen or None)
+    if kind == "map":
+        return draw(fitted, X, y, **({"features": tuple(chosen)} if chosen else {}))
+    if kind == "residuals":
+        return draw(fitted, X, y, feature=chosen[0] if chosen else None)
+    return draw(fitted, X, y)

@@ -71,12 +71,7 @@ class EffectDisplay(Display):
         if features is None:
             chosen = most_relevant(estimator, _MOST)
         else:
-            columns = inspection.model_columns(estimator)
-            names = [column.name for column in columns]
-            unknown = [f for f in features if isinstance(f, str) and f not in names]
-            if unknown:
-                raise ValueError(f"There is no input {unknown[0]!r}; the inputs are {', '.join(names)}.")
-            chosen = [columns[names.index(f) if isinstance(f, str) else f] for f in features]
+            chosen = [inspection.find_column(estimator, feature) for feature in features]
         table = getattr(estimator, "table_", None)
         target = "target" if table is None else str(table.target)
         return cls([effect(estimator, column, rows) for column in chosen], target=target).plot(ax)

@@ -58,7 +58,7 @@ class MapDisplay(Display):
         X: Any = None,
         y: Any = None,
         *,
-        features: tuple[int, int] = (0, 1),
+        features: tuple[int | str, int | str] = (0, 1),
         n_grid: int = 80,
         ax: Any = None,
     ) -> Self:
@@ -72,20 +72,21 @@ class MapDisplay(Display):
             Rows to mark; the training rows by default.
         y : array-like of shape (n,), optional
             Their observations, drawn in the colours of the mean.
-        features : tuple of int
-            The two inputs; others have the median of the training rows.
+        features : tuple of int or str
+            Two inputs that are numbers, by number or name; others are as in the training row whose inputs are
+            nearest to the median.
         n_grid : int
             Points of the grid in each direction.
         ax : sequence of two Axes, optional
         """
         inspection.single_output(estimator, "MapDisplay")
-        names = inspection.feature_names(estimator)
-        if len(names) < 2:
+        if len(inspection.feature_names(estimator)) < 2:
             raise ValueError("MapDisplay is for models of two or more inputs; this one has 1.")
-        i, j = features
+        columns = [inspection.find_number(estimator, feature) for feature in features]
+        i, j = (column.inputs.start for column in columns)
         training = inspection.training_inputs(estimator)
         x, v = (_grid(training[:, k], n_grid) for k in (i, j))
-        Z = np.tile(np.median(training, axis=0), (len(x) * len(v), 1))
+        Z = np.tile(_middle(training), (len(x) * len(v), 1))
         Z[:, i], Z[:, j] = np.tile(x, len(v)), np.repeat(v, len(x))
         mean, std = estimator.predictor_.predict(Z, return_std=True, latent=True)
         rows = training if X is None else inspection.encoded_rows(estimator, X)
@@ -98,7 +99,7 @@ class MapDisplay(Display):
             std[:, 0].reshape(shape),
             points=rows[:, [i, j]],
             values=None if y is None else np.asarray(y, dtype=float),
-            names=(names[i], names[j], "target" if table is None else str(table.target)),
+            names=(columns[0].name, columns[1].name, "target" if table is None else str(table.target)),
         ).plot(ax)
 
     @classmethod
@@ -158,6 +159,13 @@ class MapDisplay(Display):
         self.axes_[1].plot(*places, ".", color="white", ms=2, alpha=0.5)
         for axis in self.axes_:
             axis.set(xlim=_ends(self.x), ylim=_ends(self.y))
+
+
+def _middle(X: np.ndarray) -> np.ndarray:
+    """The row nearest to the median: medians of codes would be no category."""
+    scale = X.std(axis=0)
+    distance = ((X - np.median(X, axis=0)) / np.where(scale > 0, scale, 1.0)) ** 2
+    return np.asarray(X[np.argmin(distance.sum(axis=1))])
 
 
 def _grid(x: np.ndarray, n: int) -> np.ndarray:

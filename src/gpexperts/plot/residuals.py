@@ -59,17 +59,17 @@ class ResidualsDisplay(Display):
         X: Any,
         y: Any,
         *,
-        feature: int | None = None,
+        feature: int | str | None = None,
         level: float = 0.95,
         ax: Any = None,
     ) -> Self:
-        """Predict X and draw the residuals over the mean, or over an input given by its number."""
+        """Predict X and draw the residuals over the mean, or over an input, given by number or name."""
         inspection.single_output(estimator, "ResidualsDisplay")
         mean, std = estimator.predict(X, return_std=True)
         x, name = mean, "predicted mean"
         if feature is not None:
-            x = inspection.encoded_rows(estimator, X)[:, feature]
-            name = inspection.feature_names(estimator)[feature]
+            column = inspection.find_number(estimator, feature)
+            x, name = inspection.encoded_rows(estimator, X)[:, column.inputs.start], column.name
         width = estimator.interval_width(level)
         residual = (np.asarray(y, dtype=float) - mean) / std
         return cls(x, residual, level=level, width=width, name=name).plot(ax)

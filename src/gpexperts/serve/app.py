@@ -28,7 +28,7 @@ except ImportError as error:
     raise MissingExtraError("The service", "serve") from error
 
 from gpexperts.serve.batching import Batcher
-from gpexperts.serve.explanations import explained
+from gpexperts.serve.explanations import Explainer
 from gpexperts.serve.openapi import description
 from gpexperts.serve.page import page
 
@@ -68,7 +68,8 @@ class _Service:
         self.batcher = Batcher(self._predict, limits.waiting_rows, batches.observe)
         self.openapi = description(self.inputs, self.target, limits, __version__)
         self.page = page(self.inputs, self.target, table, __version__)
-        self._predict(self.inputs.encode([{m.name: m.typical for m in self.inputs.members}]))  # warm up
+        self.explainer = Explainer(model, self.inputs)
+        self.explainer(self.inputs.encode([self.inputs.example]), 0.95)  # warm up
 
     def _predict(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         mean, std = self.model.predictor_.predict(X, return_std=True, latent=False)
@@ -86,14 +87,18 @@ class _Service:
         level = level_of(request)
         width = self.width(level)
         mean, std = await self.batcher(X)
-        columns = {"mean": mean, "std": std, "lower": mean - width * std, "upper": mean + width * std}
+        ends = (mean - width * std, mean + width * std)
+        if self.model.model_.target is not None:  # the intervals of a transformed target are not symmetric
+            _, *sides = await self.batcher.run(lambda: self.model.predictor_.interval(X, level))
+            ends = (sides[0][:, 0], sides[1][:, 0])
+        columns = {"mean": mean, "std": std, "lower": ends[0], "upper": ends[1]}
         return written(request, columns, self.target, level)
 
     async def explain(self, request: Request) -> Response:
         X = await read_rows(request, self.inputs, self.limits, self.limits.explained_rows, (JSON,))
         level = level_of(request)
         self.width(level)
-        explanations = await self.batcher.run(lambda: explained(self.model, self.inputs, X, level))
+        explanations = await self.batcher.run(lambda: self.explainer(X, level))
         return JSONResponse(
             {
                 "target": self.target,

@@ -6,53 +6,93 @@ from typing import Any
 
 import numpy as np
 
+from gpexperts import inspection
 from gpexperts.engines.threads import ThreadEngine
 from gpexperts.serve.inputs import Inputs
 
-__all__ = ["explained"]
+__all__ = ["Explainer"]
 
 _MAX_ROWS = 10
 """Training rows of an explanation."""
 
 
-def explained(model: Any, inputs: Inputs, X: np.ndarray, level: float) -> list[dict[str, Any]]:
-    """Explain the predictions of some rows.
+class Explainer:
+    """Explains predictions.
 
     Parameters
     ----------
     model : DistributedGPRegressor
         Fitted to one target.
     inputs : Inputs
-    X : ndarray of shape (n, d)
-    level : float
-        Probability of the intervals.
+    """
 
-    Returns
-    -------
-    list of dict
+    def __init__(self, model: Any, inputs: Inputs) -> None:
+        self._model, self._inputs = model, inputs
+        experts = model.model_.experts
+        self._targets: np.ndarray | None = None
+        if experts.shared is None:
+            # By row number: experts may hold residuals of a trend, or transformed targets.
+            self._targets = np.full(int(experts.numbers.max()) + 1, np.nan)
+            self._targets[experts.numbers] = inspection.training_targets(model)
+
+    def __call__(self, X: np.ndarray, level: float) -> list[dict[str, Any]]:
+        """Explain the predictions of encoded rows X (n, d), with intervals of the given level.
+
         Standard deviations are those of a new observation, but `latent_std` of an expert is that of the
         noise-free function.
-    """
-    explanation = model.predictor_.explain(X)
-    half = float(model.interval_width(level)) * explanation.std
-    rows = _weighted(explanation.own, inputs) if explanation.own is not None else _nearest(model, inputs, X)
-    outside = inputs.outside(X)
-    return [
-        {
-            "mean": float(explanation.mean[q]),
-            "std": float(explanation.std[q]),
-            "lower": float(explanation.mean[q] - half[q]),
-            "upper": float(explanation.mean[q] + half[q]),
-            "outside": outside[q],
-            "rows": rows[q],
-            "experts": _experts(explanation, q),
-        }
-        for q in range(len(X))
-    ]
+        """
+        predictor = self._model.predictor_
+        explanation = predictor.explain(X)
+        _, lower, upper = predictor.interval(X, level)
+        rows = self._nearest(X) if explanation.own is None else self._weighted(explanation.own)
+        outside = self._inputs.outside(X)
+        return [
+            {
+                "mean": float(explanation.mean[q]),
+                "std": float(explanation.std[q]),
+                "lower": float(lower[q, 0]),
+                "upper": float(upper[q, 0]),
+                "outside": outside[q],
+                "rows": rows[q],
+                "experts": _experts(explanation, q),
+            }
+            for q in range(len(X))
+        ]
+
+    def _weighted(self, own: Any) -> list[list[dict[str, Any]]]:
+        """The rows of the own experts with the largest weights."""
+        largest = own.largest(_MAX_ROWS)
+        return [
+            self._rows(own.rows[q, j], own.inputs[q, j], own.targets[q, j], own.row_weight[q, j].tolist())
+            for q, j in enumerate(largest)
+        ]
+
+    def _nearest(self, X: np.ndarray) -> list[list[dict[str, Any]]]:
+        """The nearest training rows in the metric of the kernel, where single rows have no weights."""
+        fitted = self._model.model_
+        Z, _ = fitted.inputs(X)
+        near = fitted.experts.neighbourhood(Z, _MAX_ROWS, ThreadEngine(1))
+        values = fitted.encoder.decode(fitted.user_inputs(near.X))
+        targets = fitted.y_scale.restore(near.y)[..., 0]
+        return [self._rows(near.number[q], values[q], targets[q], None) for q in range(len(X))]
+
+    def _rows(self, number: Any, X: Any, y: Any, weights: Any) -> list[dict[str, Any]]:
+        shown = self._inputs.shown(X)
+        names = inspection.file_row_numbers(self._model, number)
+        targets = y if self._targets is None else self._targets[number]
+        return [
+            {
+                "row": int(names[j]),
+                "inputs": shown[j],
+                "target": float(targets[j]),
+                "weight": None if weights is None else weights[j],
+            }
+            for j in range(len(y))
+        ]
 
 
 def _experts(explanation: Any, q: int) -> list[dict[str, Any]]:
-    """The experts of query q, its own one first, and the prior last: weights and means give the mean."""
+    """The experts of query q, its own one first; then the prior, and the trend if it is the mean."""
     members = []
     if explanation.own is not None:
         own = explanation.own
@@ -65,35 +105,11 @@ def _experts(explanation: Any, q: int) -> list[dict[str, Any]]:
         shared = explanation.communication_weight[q], explanation.communication_mean[q]
         members.append(_expert("shared rows", *shared, None))
     members.append(_expert("prior", explanation.prior_weight[q], explanation.prior_mean, None))
+    if explanation.trend_role in ("mean", "both"):
+        members.append(_expert("trend", 1.0, explanation.trend[q], None))
     return members
 
 
 def _expert(name: str, weight: Any, mean: Any, std: Any) -> dict[str, Any]:
     latent = None if std is None else float(std)
     return {"name": name, "weight": float(weight), "mean": float(mean), "latent_std": latent}
-
-
-def _weighted(own: Any, inputs: Inputs) -> list[list[dict[str, Any]]]:
-    """The rows of the own experts with the largest weights; rows are numbered from 1."""
-    largest = own.largest(_MAX_ROWS)
-    return [
-        _rows(inputs, own.rows[q, j], own.inputs[q, j], own.targets[q, j], own.row_weight[q, j])
-        for q, j in enumerate(largest)
-    ]
-
-
-def _nearest(model: Any, inputs: Inputs, X: np.ndarray) -> list[list[dict[str, Any]]]:
-    """The nearest training rows in the metric of the kernel, where there are no weights of single rows."""
-    fitted = model.model_
-    near = fitted.experts.neighbourhood(fitted.x_scale.transform(X), _MAX_ROWS, ThreadEngine(1))
-    values, targets = fitted.x_scale.restore(near.X), fitted.y_scale.restore(near.y)[..., 0]
-    return [_rows(inputs, near.number[q], values[q], targets[q], None) for q in range(len(X))]
-
-
-def _rows(inputs: Inputs, number: Any, X: Any, y: Any, weight: Any) -> list[dict[str, Any]]:
-    weights = [None] * len(y) if weight is None else weight.tolist()
-    decoded = inputs.decode(X)
-    return [
-        {"row": int(number[j]) + 1, "inputs": decoded[j], "target": float(y[j]), "weight": weights[j]}
-        for j in range(len(y))
-    ]

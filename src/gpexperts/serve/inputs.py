@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import numpy as np
 
 from gpexperts import inspection
 from gpexperts.exceptions import TableError
-from gpexperts.schema import Column
 from gpexperts.serve.problems import Problem
-from gpexperts.tables.encoding import encode, missing_message, require_columns
+from gpexperts.tables.arrow import pa
+from gpexperts.tables.names import require_columns
 
 __all__ = ["LARGEST", "Input", "Inputs"]
 
@@ -21,6 +23,7 @@ LARGEST = 1e300
 """Numbers of a request are at most this large."""
 _MAX_SHOWN = 60
 """Characters of a value in a message."""
+_TYPES = {"number": pa.float64(), "boolean": pa.bool_(), "category": pa.string(), "empty": pa.string()}
 
 
 @dataclass(frozen=True)
@@ -29,17 +32,19 @@ class Input:
 
     name: str
     kind: str
-    """"number", "boolean" or "category"."""
-    low: float | None
-    """Smallest training value; None for categories."""
-    high: float | None
-    """Largest training value; None for categories."""
+    """"number", "boolean", "category", "date" or "empty"."""
+    low: Any
+    """Smallest training value of a number or a date; None otherwise."""
+    high: Any
+    """Largest training value of a number or a date; None otherwise."""
     levels: tuple[str, ...]
-    """The values of a category."""
+    """The values of a category, the most frequent first."""
     typical: Any
-    """The median of the training rows; for a category, the most frequent level."""
+    """The median of the training rows; for a category or a boolean, the most frequent value."""
     whole: bool
     """Whether all training values are whole numbers."""
+    zone: bool
+    """Whether a date has a time zone."""
 
 
 class Inputs:
@@ -52,24 +57,24 @@ class Inputs:
     """
 
     def __init__(self, model: Any) -> None:
+        self._encoder = model.model_.encoder
         table = getattr(model, "table_", None)
+        self.gaps = table is None or not table.drop_missing
+        """Whether rows with gaps can be predicted."""
         names = inspection.feature_names(model)
-        self._columns = [Column(n, "number") for n in names] if table is None else list(table.columns)
-        X = inspection.training_inputs(model)
-        self.members: list[Input] = []
-        self._at: list[int] = []
-        start = 0
-        for column in self._columns:
-            width = len(column.feature_names)
-            self._at.append(start)
-            self.members.append(_described(column, X[:, start : start + width]))
-            start += width
-        self._width = start
+        decoded = self._encoder.decode(inspection.training_inputs(model)).T
+        columns = zip(names, self._encoder.columns, decoded, strict=True)
+        self.members = [_described(name, column, list(values)) for name, column, values in columns]
+        self.names = names
+        self._types = [
+            pa.timestamp("us", "UTC" if m.zone else None) if m.kind == "date" else _TYPES[m.kind]
+            for m in self.members
+        ]
 
     @property
-    def names(self) -> list[str]:
-        """Names of the columns, in the order of the model."""
-        return [member.name for member in self.members]
+    def example(self) -> dict[str, Any]:
+        """A typical row."""
+        return {member.name: member.typical for member in self.members}
 
     def encode(self, rows: Sequence[Any]) -> np.ndarray:
         """Return the rows of a JSON request as numbers (n, d).
@@ -79,103 +84,138 @@ class Inputs:
         Problem
             With status 422, if a value is missing or is not what the model needs.
         """
-        X = np.zeros((len(rows), self._width))
-        for r, row in enumerate(rows):
-            if not isinstance(row, Mapping):
-                raise Problem(
-                    422, f"rows[{r}] is {_shown(row)}; expected an object with one value per input."
-                )
-            for member, at in zip(self.members, self._at, strict=True):
-                try:
-                    value = row[member.name]
-                except KeyError:
-                    raise Problem(
-                        422,
-                        f"rows[{r}] has no value for {member.name!r}. The inputs are "
-                        f"{', '.join(self.names)}.",
-                    ) from None
-                if member.kind == "category":
-                    X[r, at + _level(member, value, r)] = 1.0
-                else:
-                    X[r, at] = _number(member, value, r)
-        return X
+        values = [self._values(row, r) for r, row in enumerate(rows)]
+        if self._encoder.is_plain and not any(None in row for row in values):
+            return np.array(values, dtype=np.float64)
+        if not self.gaps and any(None in row for row in values):
+            raise Problem(
+                422, "The model was fitted without gaps (--drop-missing); every input needs a value."
+            )
+        for r, row in enumerate(values):
+            if all(value is None for value in row):
+                raise Problem(422, f"rows[{r}] has no values.")
+        columns = zip(*values, strict=True)
+        arrays = [pa.array(column, type_) for column, type_ in zip(columns, self._types, strict=True)]
+        return self._encoded(pa.table(arrays, self.names))
 
     def encode_table(self, table: Any) -> np.ndarray:
         """Return the rows of an Arrow table as numbers (n, d); columns are found by name."""
         try:
             require_columns(table.column_names or [""], self.names, "The table")
-            encoded = encode(table.select(self.names), self._columns, "the table")
         except TableError as error:
             raise Problem(422, str(error)) from error
-        if encoded.missing:
-            message = missing_message(encoded.missing, table.num_rows, "The table")
-            raise Problem(422, message.partition(" Fill them in")[0] + " Every input needs a value.")
-        if len(encoded.X) and np.abs(encoded.X).max() > LARGEST:
-            raise Problem(422, f"The table has numbers beyond {LARGEST:g}.")
-        return encoded.X
+        table = table.select(self.names)
+        gaps = [name for name in self.names if table.column(name).null_count]
+        if gaps and not self.gaps:
+            raise Problem(422, f"Gaps in {', '.join(gaps)}; the model was fitted without (--drop-missing).")
+        return self._encoded(table)
 
     def decode(self, X: np.ndarray) -> list[list[Any]]:
         """Return encoded rows (n, d) as lists of the values that a caller would give."""
-        columns = []
-        for member, at in zip(self.members, self._at, strict=True):
-            if member.kind == "category":
-                levels = X[:, at : at + len(member.levels)].argmax(axis=1)
-                columns.append([member.levels[level] for level in levels])
-            elif member.kind == "boolean":
-                columns.append((X[:, at] > 0.5).tolist())
-            else:
-                columns.append(X[:, at].tolist())
-        return [list(row) for row in zip(*columns, strict=True)]
+        return self.shown(self._encoder.decode(X))
+
+    def shown(self, values: np.ndarray) -> list[list[Any]]:
+        """Return decoded rows (n, columns) as lists for JSON: booleans are true or false."""
+        rows: list[list[Any]] = values.tolist()
+        flags = [k for k, member in enumerate(self.members) if member.kind == "boolean"]
+        for row in rows:
+            for k in flags:
+                row[k] = {"True": True, "False": False}.get(row[k])
+        return rows
 
     def outside(self, X: np.ndarray) -> list[list[str]]:
         """Return, for each encoded row, the names of the inputs that are outside the training range."""
-        ranged = [(m.name, at, m.low, m.high) for m, at in zip(self.members, self._at, strict=True)]
         return [
-            [name for name, at, low, high in ranged if low is not None and not low <= x[at] <= high]
-            for x in X.tolist()
+            [m.name for m, value in zip(self.members, row, strict=True) if _is_outside(m, value)]
+            for row in self.decode(X)
         ]
 
+    def _values(self, row: Any, r: int) -> list[Any]:
+        if not isinstance(row, Mapping):
+            raise Problem(422, f"rows[{r}] is {_shown(row)}; expected an object with a value per input.")
+        try:
+            return [_checked(member, row[member.name], r) for member in self.members]
+        except KeyError as missing:
+            known = ", ".join(self.names)
+            raise Problem(422, f"rows[{r}] has no value for {missing}. The inputs are {known}.") from None
 
-def _described(column: Column, values: np.ndarray) -> Input:
-    if column.kind == "categories":
-        most = column.categories[int(values.sum(axis=0).argmax())]
-        return Input(column.name, "category", None, None, tuple(column.categories), most, False)
-    x = values[:, 0]
+    def _encoded(self, table: Any) -> np.ndarray:
+        try:
+            X, _ = self._encoder.encoded(table)
+        except (ValueError, pa.ArrowException) as error:
+            raise Problem(422, str(error)) from error
+        if len(X) and np.abs(X).max() > LARGEST:
+            raise Problem(422, f"The rows have numbers beyond {LARGEST:g}.")
+        return np.asarray(X)
+
+
+def _described(name: str, column: Any, values: list[Any]) -> Input:
+    """Describe a column by its training values, gaps included."""
+    known = [value for value in values if value is not None]
+    zone = column.kind == "date" and column.zone is not None
+    if column.kind in ("category", "boolean"):
+        typical: Any = Counter(known).most_common(1)[0][0] if known else None
+        if column.kind == "boolean":
+            return Input(name, "boolean", None, None, (), typical == "True", False, False)
+        # "(other)" stands for rare levels, which are not told apart.
+        typical = typical if typical in column.levels else next(iter(column.levels), None)
+        return Input(name, "category", None, None, tuple(column.levels), typical, False, False)
+    if column.kind == "empty" or not known:
+        return Input(name, "empty", None, None, (), None, False, False)
+    if column.kind == "date":
+        known.sort()
+        return Input(name, "date", known[0], known[-1], (), known[len(known) // 2], False, zone)
+    x = np.array(known, dtype=float)
     # The units of X are rounded: a training value can differ in its last digits.
     low, high = (float(f"{end:.12g}") for end in (x.min(), x.max()))
     whole = bool(np.all(np.abs(x - np.round(x)) <= 1e-9 * np.maximum(1.0, np.abs(x))))
     middle = float(f"{np.median(x):.4g}")
-    typical: Any = float(round(middle)) if whole else min(max(middle, low), high)
-    if column.kind == "boolean":
-        typical = typical > 0.5
-    return Input(column.name, column.kind, low, high, (), typical, whole)
+    middle = min(max(round(middle) if whole else middle, low), high)
+    return Input(name, "number", low, high, (), middle, whole, False)
 
 
-def _number(member: Input, value: Any, r: int) -> float:
-    is_boolean = isinstance(value, bool)
-    if member.kind == "boolean":
-        if is_boolean:
-            return float(value)
+def _is_outside(member: Input, value: Any) -> bool:
+    if value is None:
+        return False
+    if member.kind == "category":
+        return value not in member.levels
+    return member.low is not None and not member.low <= value <= member.high
+
+
+def _checked(member: Input, value: Any, r: int) -> Any:
+    """Return a value of a request as the column needs it; None for a gap."""
+    kind = member.kind
+    if value is None:
+        return None
+    if kind == "number":
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            raise Problem(422, f"rows[{r}].{member.name} is {_shown(value)}; expected a number.")
+        if not -LARGEST <= value <= LARGEST or math.isnan(value):
+            size = f"expected at most {LARGEST:g} in size"
+            raise Problem(422, f"rows[{r}].{member.name} is {_shown(value)}; {size}.")
+        return float(value)
+    if kind == "boolean":
+        if isinstance(value, bool):
+            return value
         raise Problem(422, f"rows[{r}].{member.name} is {_shown(value)}; expected true or false.")
-    if is_boolean or not isinstance(value, (int, float)):
-        raise Problem(422, f"rows[{r}].{member.name} is {_shown(value)}; expected a number.")
-    if not -LARGEST <= value <= LARGEST or math.isnan(value):
-        raise Problem(
-            422, f"rows[{r}].{member.name} is {_shown(value)}; expected at most {LARGEST:g} in size."
-        )
-    return float(value)
+    if not isinstance(value, str):
+        raise Problem(422, f"rows[{r}].{member.name} is {_shown(value)}; expected text.")
+    return _date(member, value, r) if kind == "date" else value
 
 
-def _level(member: Input, value: Any, r: int) -> int:
+def _date(member: Input, text: str, r: int) -> datetime:
     try:
-        return member.levels.index(value)
+        time = datetime.fromisoformat(text)
     except ValueError:
-        levels = ", ".join(member.levels[:20]) + (", …" if len(member.levels) > 20 else "")
-        raise Problem(422, f"rows[{r}].{member.name} is {_shown(value)}; expected one of {levels}.") from None
+        time = None
+    if time is None or (time.tzinfo is not None) != member.zone:
+        form = "2024-12-31T23:59:00" + ("+00:00" if member.zone else "")
+        raise Problem(422, f"rows[{r}].{member.name} is {_shown(text)}; expected a date such as {form}.")
+    return time
 
 
 def _shown(value: Any) -> str:
-    if value is None or isinstance(value, bool):
-        return {None: "null", True: "true", False: "false"}[value]
+    if isinstance(value, bool):
+        return "true" if value else "false"
     text = f"{value:g}" if isinstance(value, float) else repr(value)
     return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}…"

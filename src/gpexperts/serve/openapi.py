@@ -110,26 +110,27 @@ def _rows_body(inputs: Inputs, most: int) -> dict[str, Any]:
     row = {
         "type": "object",
         "required": inputs.names,
-        "properties": {member.name: _schema(member) for member in inputs.members},
+        "properties": {member.name: _schema(member, inputs.gaps) for member in inputs.members},
         "description": "One value per input; other names are ignored.",
     }
     rows = {"type": "array", "items": row, "minItems": 1, "maxItems": most}
     schema = {"type": "object", "required": ["rows"], "properties": {"rows": rows}}
-    example = {"rows": [{member.name: member.typical for member in inputs.members}]}
+    example = {"rows": [inputs.example]}
     return {JSON: {"schema": schema, "example": example}}
 
 
-def _schema(member: Input) -> dict[str, Any]:
+def _schema(member: Input, gaps: bool) -> dict[str, Any]:
+    kind = {"number": "number", "boolean": "boolean"}.get(member.kind, "string")
+    schema: dict[str, Any] = {"type": [kind, "null"] if gaps else kind}
     if member.kind == "category":
-        return {"type": "string", "enum": list(member.levels)}
-    if member.kind == "boolean":
-        return {"type": "boolean"}
-    return {
-        "type": "number",
-        "minimum": -LARGEST,
-        "maximum": LARGEST,
-        "description": f"In training from {member.low:g} to {member.high:g}.",
-    }
+        return {**schema, "description": f"In training: {', '.join(member.levels[:20])}."}
+    if member.low is not None:
+        schema["description"] = f"In training from {member.low} to {member.high}."
+    if member.kind == "number":
+        schema |= {"minimum": -LARGEST, "maximum": LARGEST}
+    if member.kind == "date":
+        schema["format"] = "date-time" if member.zone else "naive-date-time"
+    return schema
 
 
 def _explanations() -> dict[str, Any]:
@@ -150,7 +151,7 @@ def _explanations() -> dict[str, Any]:
             "experts": {
                 "type": "array",
                 "items": expert,
-                "description": "The sum of weight times mean is the prediction.",
+                "description": "The sum of weight times mean is the mean, unless the target is transformed.",
             },
         }
     )

@@ -76,7 +76,32 @@
     return [list];
   };
 
-  const kinds = { number: numberControl, boolean: booleanControl, category: levelControl };
+  const seconds = (text) => Date.parse(`${text}Z`) / 1000;
+  const isoDate = (time) => new Date(1000 * Math.round(time)).toISOString().slice(0, 19);
+  const zoned = (input, text) => (input.zone ? `${text}+00:00` : text);
+  const dateControl = (input, id) => {
+    const [low, high] = [seconds(input.low), seconds(input.high)];
+    const slider = element("input", { type: "range", min: low, max: high, step: 60, id: `${id}-slider`, "aria-label": input.name });
+    const field = element("input", { type: "datetime-local", step: 1, required: "", id });
+    slider.addEventListener("input", () => {
+      field.value = isoDate(Number(slider.value));
+      changed(input.name, zoned(input, isoDate(Number(slider.value))));
+    });
+    field.addEventListener("input", () => {
+      const time = field.value === "" ? NaN : seconds(field.value);
+      if (!Number.isNaN(time)) slider.value = time;
+      changed(input.name, Number.isNaN(time) ? null : zoned(input, isoDate(time)));
+    });
+    setters[input.name] = (value) => { field.value = value.slice(0, 19); slider.value = seconds(field.value); };
+    const zone = input.zone ? ", UTC" : "";
+    return [slider, field, element("span", { class: "range" }, `in training ${input.low} to ${input.high}${zone}`)];
+  };
+  const noControl = (input) => {
+    setters[input.name] = () => {};
+    return [element("span", { class: "range" }, "no values in training: without effect")];
+  };
+
+  const kinds = { number: numberControl, boolean: booleanControl, category: levelControl, date: dateControl, empty: noControl };
   data.inputs.forEach((input, k) => {
     const box = element("div", { class: "input" });
     const id = `input-${k}`;
@@ -88,7 +113,7 @@
   });
   const reset = () => {
     for (const input of data.inputs) {
-      values[input.name] = input.typical;
+      values[input.name] = input.kind === "date" ? zoned(input, input.typical) : input.typical;
       setters[input.name](input.typical);
     }
     update();
@@ -108,9 +133,14 @@
   };
   const varied = () => {
     const input = data.inputs.find((one) => one.name === active);
-    const points = input.kind === "number"
-      ? Array.from({ length: CURVE }, (_, i) => input.low + ((input.high - input.low) * i) / (CURVE - 1))
-      : input.kind === "boolean" ? [false, true] : input.levels.slice(0, 30);
+    const between = (low, high) => Array.from({ length: CURVE }, (_, i) => low + ((high - low) * i) / (CURVE - 1));
+    const points = {
+      number: () => between(input.low, input.high),
+      date: () => between(seconds(input.low), seconds(input.high)).map((time) => zoned(input, isoDate(time))),
+      boolean: () => [false, true],
+      category: () => input.levels.slice(0, 30),
+      empty: () => [null],
+    }[input.kind]();
     return { input, points, rows: points.map((point) => ({ ...values, [active]: point })) };
   };
 
@@ -120,8 +150,8 @@
     if (busy) { again = true; return; }
     busy = true;
     try {
-      const missing = data.inputs.filter((input) => values[input.name] === null);
-      if (missing.length) throw new Error(`${missing.map((input) => input.name).join(", ")}: enter a number.`);
+      const missing = data.inputs.filter((input) => values[input.name] === null && input.kind !== "empty");
+      if (missing.length) throw new Error(`${missing.map((input) => input.name).join(", ")}: enter a value.`);
       const effect = varied();
       const [told, along] = await Promise.all([ask("/explain", [{ ...values }]), ask("/predict", effect.rows)]);
       byId("error").hidden = true;
@@ -164,7 +194,7 @@
     const low = Math.min(...predictions.map((p) => p.lower));
     const high = Math.max(...predictions.map((p) => p.upper));
     const y = (v) => top + ((height - bottom - top) * (high - v)) / (high - low || 1);
-    const numeric = input.kind === "number";
+    const numeric = input.kind === "number" || input.kind === "date";
     const x = (i) => left + ((width - left - 10) * (numeric ? i : i + 0.5)) / (numeric ? points.length - 1 : points.length);
     for (const v of [low, (low + high) / 2, high]) {
       shape(svg, "line", { x1: left, x2: width - 10, y1: y(v), y2: y(v), stroke: "#eceff2" });
@@ -174,7 +204,8 @@
       const path = (key) => predictions.map((p, i) => `${x(i)},${y(p[key])}`);
       shape(svg, "polygon", { points: [...path("upper"), ...path("lower").reverse()].join(" "), fill: "#1f5fa8", opacity: 0.2 });
       shape(svg, "polyline", { points: path("mean").join(" "), fill: "none", stroke: "#1f5fa8", "stroke-width": 2 });
-      const share = (values[input.name] - input.low) / (input.high - input.low || 1);
+      const number = (value) => (input.kind === "date" ? seconds(value.slice(0, 19)) : value);
+      const share = (number(values[input.name]) - number(input.low)) / (number(input.high) - number(input.low) || 1);
       const here = left + (width - left - 10) * Math.min(1, Math.max(0, share));
       shape(svg, "line", { x1: here, x2: here, y1: top, y2: height - bottom, stroke: "#b8500f", "stroke-dasharray": "4 3" });
       shape(svg, "text", { x: left, y: height - 10 }, format(input.low));
