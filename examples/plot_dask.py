@@ -23,12 +23,12 @@ dask_X, dask_y = da.from_array(X, chunks=(300, 2)), da.from_array(y, chunks=300)
 # %%
 # ``engine`` is a client, an address or "dask". Threads are used here in place of worker processes.
 settings = {"n_experts": 12, "kernel": "rbf", "n_selected": 2, "n_neighbors": 0, "random_state": 0}
-with LocalCluster(n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None) as cluster:
-    with Client(cluster) as client:
-        model = DistributedGPRegressor(engine=client, **settings).fit(dask_X, dask_y)
-        lazy_mean = model.predict(dask_X[:600])  # a dask array
-        mean = lazy_mean.compute()
-        local = model.to_local()
+cluster = LocalCluster(n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None)
+with cluster, Client(cluster) as client:
+    model = DistributedGPRegressor(engine=client, **settings).fit(dask_X, dask_y)
+    lazy_mean = model.predict(dask_X[:600])  # a dask array
+    mean = lazy_mean.compute()
+    local = model.to_local()
 
 # %%
 # Rows in memory give the same model.
