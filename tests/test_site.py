@@ -1,4 +1,4 @@
-"""The pages of the site are complete: every public name, every warning and error, every page in the contents."""
+"""The site is complete: every public name, every warning and error, every page in the contents."""
 
 from __future__ import annotations
 

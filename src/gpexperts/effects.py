@@ -69,7 +69,13 @@ def effect(model: Any, column: ModelColumn, X: np.ndarray, *, n_points: int = 25
 
 
 def importance(
-    model: Any, X: np.ndarray, y: np.ndarray, *, n_repeats: int = 3, random_state: int = 0
+    model: Any,
+    X: np.ndarray,
+    y: np.ndarray,
+    *,
+    columns: list[ModelColumn] | None = None,
+    n_repeats: int = 3,
+    random_state: int = 0,
 ) -> list[Importance]:
     """Compute the permutation importance of all inputs, the largest first.
 
@@ -81,6 +87,8 @@ def importance(
         Encoded as numbers.
     y : ndarray of shape (n,)
         Observed targets.
+    columns : list of ModelColumn, optional
+        The inputs; all by default.
     n_repeats : int
         Shuffles of each input.
     random_state : int
@@ -88,7 +96,7 @@ def importance(
     rng = np.random.default_rng(random_state)
     base = _rmse(y, predicted(model, X))
     results = []
-    for column in inspection.model_columns(model):
+    for column in inspection.model_columns(model) if columns is None else columns:
         errors = []
         for _ in range(n_repeats):
             Z = X.copy()
