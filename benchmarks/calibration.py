@@ -170,7 +170,7 @@ def one_real(data: str, calibrate: str | None, seed: int) -> None:
     mean, std = model.predict(X_test, return_std=True)
     coverage, width = {}, {}
     for level in LEVELS:
-        half = model.interval_width(level) * std
+        half = model.interval_width(level, std) * std
         coverage[f"{level:g}"] = float(np.mean(np.abs(y_test - mean) <= half))
         width[f"{level:g}"] = float(2 * np.mean(half) / np.std(y))
     choice = model.choices_.get("calibrate")

@@ -35,9 +35,9 @@ def _small_final_blocks() -> dict[str, Any]:
 
 
 def _no_local_noise() -> dict[str, Any]:
-    from gpexperts import tuning
+    from gpexperts.tuning import corrections
 
-    tuning.LOCAL_NOISES = (0.0,)
+    corrections.LOCAL_NOISES = (0.0,)
     return {}
 
 

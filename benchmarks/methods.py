@@ -24,12 +24,19 @@ class Fitted(NamedTuple):
     """X ↦ bounds of 95 % intervals, if they are not mean ± 1.96 standard deviations."""
 
 
-def ours(X: np.ndarray, y: np.ndarray, seed: int) -> Fitted:
-    """Gpexperts with its defaults."""
+def ours(X: np.ndarray, y: np.ndarray, seed: int, **settings: Any) -> Fitted:
+    """Gpexperts with its defaults, but for `settings`."""
     from gpexperts import DistributedGPRegressor
 
-    model = DistributedGPRegressor(random_state=seed).fit(X, y)
-    return Fitted(lambda Z: model.predict(Z, return_std=True), model.kernel_, interval=model.predict_interval)
+    model = DistributedGPRegressor(random_state=seed, **settings).fit(X, y)
+    # With a trend, the kernel is not that of a GP of X and y.
+    kernel = model.kernel_ if model.model_.trend is None else None
+    return Fitted(lambda Z: model.predict(Z, return_std=True), kernel, interval=model.predict_interval)
+
+
+def ours_without_trend(X: np.ndarray, y: np.ndarray, seed: int) -> Fitted:
+    """Gpexperts with its defaults, but no trend."""
+    return ours(X, y, seed, trend=None)
 
 
 def paper(X: np.ndarray, y: np.ndarray, seed: int) -> Fitted:
@@ -301,6 +308,7 @@ def catboost(X: np.ndarray, y: np.ndarray, seed: int) -> Fitted:
 
 METHODS: dict[str, Callable[[np.ndarray, np.ndarray, int], Fitted]] = {
     "gpexperts": ours,
+    "gpexperts, no trend": ours_without_trend,
     "gpexperts, paper's settings": paper,
     "scikit-learn exact": sklearn_exact,
     "GPBoost Gaussian": gpboost_gaussian,

@@ -1,19 +1,30 @@
-"""Dask clusters for tests, and the same rows in collections of many forms."""
+"""Dask clusters for tests, their faults, and the same rows in collections of many forms."""
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
+import dask
 import dask.array as da
 import dask.dataframe as dd
 import distributed
 import numpy as np
 import pandas as pd
+import pytest
 from threadpoolctl import threadpool_limits
 
-LIMIT = 60
+from gpexperts import inputs, pipeline
+from gpexperts.partition import assign, shards
+
+LIMIT = 100
 """Seconds that a wait may take on a busy machine."""
 
 
@@ -27,6 +38,84 @@ def in_process_client(n_workers: int = 2) -> Iterator[distributed.Client]:
         distributed.Client(cluster, set_as_default=False) as client,
     ):
         yield client
+
+
+def start_cluster(n_workers: int) -> distributed.LocalCluster:
+    """Worker processes of one thread and 500 MB each."""
+    return distributed.LocalCluster(
+        n_workers=n_workers, threads_per_worker=1, memory_limit="500MB", dashboard_address=":0"
+    )
+
+
+@contextmanager
+def process_client(n_workers: int) -> Iterator[distributed.Client]:
+    """A cluster of worker processes, which are started again after they were killed."""
+    with dask.config.set({"distributed.scheduler.allowed-failures": 2}):  # noqa: SIM117
+        with start_cluster(n_workers) as cluster, distributed.Client(cluster, set_as_default=False) as client:
+            yield client
+
+
+class ByHand(NamedTuple):
+    """A scheduler and workers that were started from the command line, and are not started again."""
+
+    client: distributed.Client
+    scheduler: subprocess.Popen[bytes]
+    workers: list[subprocess.Popen[bytes]]
+
+
+@contextmanager
+def started_by_hand(n_workers: int = 2) -> Iterator[ByHand]:
+    """Start a scheduler and workers as processes that a test may stop or kill."""
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    with start_cluster(0) as probe:  # a free port, found by Dask
+        port = probe.scheduler_address.rsplit(":", 1)[1]
+    command = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", port]
+    scheduler = subprocess.Popen([*command, "--no-dashboard"], **quiet)
+    address = f"tcp://127.0.0.1:{port}"
+    command = [sys.executable, "-m", "distributed.cli.dask_worker", address, "--no-nanny", "--nthreads", "1"]
+    command += ["--memory-limit", "500MB", "--no-dashboard"]
+    workers = [subprocess.Popen(command, **quiet) for _ in range(n_workers)]
+    try:
+        with distributed.Client(address, set_as_default=False, timeout=LIMIT) as client:
+            client.wait_for_workers(n_workers, timeout=LIMIT)
+            yield ByHand(client, scheduler, workers)
+    finally:
+        for process in (*workers, scheduler):
+            process.kill()
+            process.wait(LIMIT)
+
+
+def when_running(client: distributed.Client, task: str, act: Callable[[str], None]) -> threading.Thread:
+    """Call `act` with the address of the first worker that runs some task."""
+
+    def watch() -> None:
+        until = time.monotonic() + LIMIT
+        while time.monotonic() < until:
+            for address, keys in client.processing().items():
+                if any(task in str(key) for key in keys):
+                    act(address)
+                    return
+            time.sleep(0.01)
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    return thread
+
+
+def kill_worker_at(client: distributed.Client, task: str) -> threading.Thread:
+    """Send SIGKILL to the first worker that runs some task."""
+
+    def kill(address: str) -> None:
+        os.kill(client.run(os.getpid, workers=[address])[address], signal.SIGKILL)
+
+    return when_running(client, task, kill)
+
+
+def few_rows_are_many(patch: pytest.MonkeyPatch, sample: int, shard: int) -> None:
+    """Sample rows, and divide them into shards, at sizes that are quick to fit."""
+    for module in (pipeline, inputs, assign):
+        patch.setattr(module, "SAMPLE_ROWS", sample)
+    patch.setattr(shards, "SHARD_ROWS", shard)
 
 
 def cut(n: int, shares: tuple[float, ...]) -> tuple[int, ...]:

@@ -28,6 +28,15 @@ def problem() -> Problem:
     return random_problem(0)
 
 
+@pytest.fixture(scope="module")
+def client() -> Iterator[Any]:
+    """A Dask cluster whose workers are threads of this process."""
+    from tests.clusters import in_process_client  # late: Dask is a slow import
+
+    with in_process_client() as client:
+        yield client
+
+
 @pytest.fixture(scope="session")
 def data_folder() -> Path:
     """Where the paper's data sets lie; tests that read them are skipped where they do not."""

@@ -12,6 +12,9 @@ from sklearn.gaussian_process.kernels import RBF, Kernel, WhiteKernel
 
 from gpexperts import DistributedGPRegressor
 
+PLAIN: dict[str, Any] = {"trend": None, "noise": "gaussian"}
+"""Settings of tests that are about neither: from 500 rows on, the choice takes longer than the fit."""
+
 
 class Problem(NamedTuple):
     """Data, the expert of each row, and queries."""

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import math
 import pickle
+import warnings
 from collections.abc import Callable
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import binom, norm
+from scipy.stats import binom, norm, t
 from sklearn.base import clone
 from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 
@@ -21,7 +22,7 @@ from gpexperts import DistributedGPRegressor
 from gpexperts.aggregation import AGGREGATORS
 from gpexperts.calibration import HELD_OUT, METHODS, Calibration, draw_held_out, kept_labels
 from gpexperts.engines import ThreadEngine
-from gpexperts.exceptions import RefitRequiredError, TooFewRowsError
+from gpexperts.exceptions import BoundWarning, FewRowsWarning, RefitRequiredError, TooFewRowsError
 from gpexperts.prepare import held_out
 from gpexperts.tuning import Setups, scores_of
 
@@ -56,17 +57,18 @@ def test_without_calibration_widths_are_quantiles_of_held_out_residuals(level: f
     fitted = model().fit(X, Y)
     _, std = fitted.predict(NEW, return_std=True)
     lower, upper = fitted.predict_interval(NEW, level)
-    width = fitted.interval_width(level)
+    width = fitted.interval_width(level, std)
     np.testing.assert_allclose(upper - lower, 2 * width * std, rtol=1e-12)
+    assert np.ptp(width) == 0  # too few rows for groups
     predictor = fitted.predictor_
     held = held_out(fitted.model_, predictor.settings, predictor.selector)
-    scores, _ = scores_of(held, Setups((2,), (0,)), predictor.settings.aggregator, ThreadEngine(1))
-    below = np.mean(scores[:, 0] <= width)
-    assert below == pytest.approx(level, abs=1.5 / len(scores))
+    scores = scores_of(held, Setups((2,), (0,)), predictor.settings.aggregator, ThreadEngine(1))
+    below = np.mean(scores.scores[:, 0] <= width[0])
+    assert below == pytest.approx(level, abs=1.5 / len(scores.scores))
 
 
 @pytest.mark.parametrize("level", [0.5, 0.9, 0.95, 0.99])
-def test_with_few_rows_the_interval_is_the_gaussian_one(level: float) -> None:
+def test_with_few_rows_and_given_hyperparameters_the_interval_is_the_gaussian_one(level: float) -> None:
     fitted = model().fit(X[:45], Y[:45])  # too few to hold any out
     mean, std = fitted.predict(NEW, return_std=True)
     lower, upper = fitted.predict_interval(NEW, level)
@@ -105,7 +107,7 @@ def test_widths_are_those_of_a_model_that_never_had_the_held_out_rows(aggregatio
 
 @given(n=st.integers(1, 400), thousandths=st.integers(1, 999))
 def test_the_rank_is_the_smallest_with_nominal_coverage(n: int, thousandths: int) -> None:
-    calibration = Calibration(np.arange(1.0, n + 1)[:, None])
+    calibration = Calibration(np.arange(1.0, n + 1)[:, None], np.ones((n, 1)))
     possible = 1000 * n >= thousandths * (n + 1)
     if not possible:
         with pytest.raises(TooFewRowsError):
@@ -171,7 +173,7 @@ class TestContract:
         fitted = model(calibrate=calibrate).fit(X, Y)
         lower, upper = fitted.predict_interval(NEW, 0.8)
         _, std = fitted.predict(NEW, return_std=True)
-        np.testing.assert_allclose((upper - lower) / 2, fitted.interval_width(0.8) * std, rtol=1e-9)
+        np.testing.assert_allclose((upper - lower) / 2, fitted.interval_width(0.8, std) * std, rtol=1e-9)
 
     def test_the_unit_of_the_target_does_not_matter(self, calibrate: str | None) -> None:
         plain = model(calibrate=calibrate).fit(X, Y).predict_interval(NEW)
@@ -359,4 +361,69 @@ def test_kept_labels() -> None:
 
 
 def test_scores_of_zero_leave_the_variance_as_it_is() -> None:
-    np.testing.assert_array_equal(Calibration(np.array([[0.0, 1.0], [0.0, 3.0]])).variance_scale, [1.0, 5.0])
+    scores = np.array([[0.0, 1.0], [0.0, 3.0]])
+    np.testing.assert_array_equal(Calibration(scores, np.ones((2, 2))).variance_scale, [1.0, 5.0])
+
+
+# ------------------------------------------------------------------- noise that changes, and few rows
+
+
+def test_rows_with_similar_std_have_their_own_quantile() -> None:
+    """The std is 3 times too large for small ones and right for large ones."""
+    rng = np.random.default_rng(0)
+    std = np.exp(rng.uniform(-2, 2, size=(20_000, 1)))
+    scores = np.abs(rng.standard_normal(std.shape)) * np.where(std < 1, 1 / 3, 1.0)
+    widths = Calibration(scores, std).widths(0.95)
+    np.testing.assert_allclose(widths([0.14, 0.2, 5.0, 7.0]), [1.96 / 3, 1.96 / 3, 1.96, 1.96], rtol=0.05)
+    np.testing.assert_allclose(widths.in_units(np.array([10.0]))(10 * std), widths(std), rtol=1e-12)
+    np.testing.assert_array_equal(widths.times(np.array([2.0]))(std), 2 * widths(std))
+    fine = widths(np.exp(np.linspace(-3, 3, 10_001)))
+    assert np.abs(np.diff(fine)).max() < 0.01  # continuous
+    quantile = Calibration(scores, std).quantile(0.95, widths)
+    assert quantile[0] == pytest.approx(1.0, abs=0.02)
+
+
+@pytest.mark.parametrize(("n", "spread"), [(199, 1.0), (2000, 0.01)])
+def test_few_rows_or_equal_stds_have_one_quantile(n: int, spread: float) -> None:
+    rng = np.random.default_rng(0)
+    scores, std = np.abs(rng.standard_normal((n, 1))), np.exp(spread * rng.standard_normal((n, 1)))
+    widths = Calibration(scores, std).widths(0.9)(np.array([0.1, 1.0, 10.0]))
+    np.testing.assert_allclose(widths, np.quantile(scores, 0.9, method="weibull"), rtol=1e-12)
+
+
+def noisy(seed: int, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Rows whose noise grows fiftyfold along the first input, and its standard deviation."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-3, 3, size=(n, 2))
+    sigma = 0.02 * np.exp(np.log(50) * (X[:, 0] + 3) / 6)
+    return X, np.sin(1.5 * X[:, 0]) + 0.5 * np.cos(X[:, 1]) + sigma * rng.standard_normal(n), sigma
+
+
+@pytest.mark.parametrize("calibrate", [None, "conformal"])
+def test_intervals_hold_where_the_noise_is_large(calibrate: str | None) -> None:
+    """`python scripts/noise_coverage.py` does this for 20 fits with all defaults, and four kinds of noise."""
+    inside, chosen = [], {"n_experts": 1, "n_selected": "auto", "kernel": 1.0 * RBF(1.5) + WhiteKernel(0.1)}
+    for seed in range(3):
+        X, y, sigma = noisy(seed, 2600)
+        fitted = model(**chosen, calibrate=calibrate).fit(X[:600], y[:600])
+        lower, upper = fitted.predict_interval(X[600:])
+        hit = (lower <= y[600:]) & (y[600:] <= upper)
+        inside.append(hit[sigma[600:] > np.quantile(sigma[600:], 2 / 3)].mean())
+    assert np.mean(inside) > 0.92
+
+
+@pytest.mark.parametrize("n", [3, 4])
+def test_three_or_four_rows_give_wide_intervals_and_a_warning(n: int) -> None:
+    inside = []
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        X = rng.uniform(-1, 1, size=(n + 50, 1))
+        y = 7.0 * (np.sin(2 * X[:, 0]) + 0.3 * rng.standard_normal(n + 50))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", BoundWarning)
+            with pytest.warns(FewRowsWarning, match=f"fitted to {n} rows, which determine neither the noise"):
+                fitted = DistributedGPRegressor(kernel="rbf").fit(X[:n], y[:n])
+        lower, upper = fitted.predict_interval(X[n:])
+        assert (upper - lower >= 2 * t.ppf(0.975, n - 1) * y[:n].std(ddof=1)).all()
+        inside.append(np.mean((lower <= y[n:]) & (y[n:] <= upper)))
+    assert np.mean(inside) > 0.92

@@ -13,6 +13,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from sklearn import config_context
 from sklearn.compose import make_column_selector, make_column_transformer
 from sklearn.gaussian_process.kernels import RBF, DotProduct, Matern, WhiteKernel
 from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_validate
@@ -132,9 +133,9 @@ def test_400_levels_cost_one_hyperparameter() -> None:
     rng = np.random.default_rng(0)
     codes = np.concatenate([np.arange(400), np.arange(400), rng.integers(400, size=200)])
     frame = pd.DataFrame({"code": [f"c{i}" for i in codes], "x": rng.normal(size=1000)})
-    model = DistributedGPRegressor(**UNTRAINED).fit(frame, codes % 7)
+    model = DistributedGPRegressor(**UNTRAINED, n_selected=1, n_neighbors=0).fit(frame, codes % 7)
     assert len(model.kernel_.theta) == 2 + 2
-    assert model.model_.experts.n_features == 127 + 1
+    assert model.model_.experts.n_features == 401 + 1  # the levels, "other", and x
 
 
 def test_arrays_with_gaps_and_chosen_categories() -> None:
@@ -215,17 +216,73 @@ def test_cross_validation_with_every_scorer(library: str) -> None:
         some, y = X.iloc[test], Y[test]
         mean, std = estimator.predict(some, return_std=True)
         _, lower, upper = estimator.predict(some, return_interval=0.8)
-        width = estimator.interval_width(0.5)
+        width = estimator.interval_width(0.5, std)
         expected = {
             "density": -nlpd(y, mean, std),
             "msll": -msll(y, mean, std, Y[train]),
             "crps": -crps(y, mean, std),
-            "coverage": coverage(y, mean, std, 0.95, estimator.interval_width(0.95)),
+            "coverage": coverage(y, mean, std, 0.95, estimator.interval_width(0.95, std)),
             "error": -abs(coverage(y, mean, std, 0.5, width) - 0.5),
             "interval": -interval_score(y, lower, upper, 0.8),
         }
         for name, value in expected.items():
             assert found[f"test_{name}"][fold] == pytest.approx(value), name
+
+
+@pytest.mark.parametrize("routing", [False, True])
+def test_cross_validation_of_a_frame_with_weights(routing: bool) -> None:
+    weight = np.where(np.arange(len(Y)) % 5 == 1, 0.0, 1.0 + np.arange(len(Y)) % 2)
+    with config_context(enable_metadata_routing=routing):
+        model = DistributedGPRegressor(**UNTRAINED)
+        if routing:
+            model.set_fit_request(sample_weight=True)
+        found = cross_validate(
+            model, X, Y, cv=2, scoring={"density": scorers.log_density}, params={"sample_weight": weight},
+            return_estimator=True, return_indices=True, error_score="raise",
+        )  # fmt: skip
+    for estimator, train in zip(found["estimator"], found["indices"]["train"], strict=True):
+        assert (np.flatnonzero(estimator.labels_ == -3) == np.flatnonzero(weight[train] == 0)).all()
+
+
+def test_a_row_of_weight_0_leaves_no_trace_in_the_columns() -> None:
+    frame, weight = X.assign(town=X["town"].astype(str)), np.ones(len(Y))
+    frame.loc[0, "town"] = "nowhere"
+    weight[0] = 0.0
+    frame.loc[1, "town"] = "nowhere"  # once is rare, twice would be a level
+    with pytest.warns(ColumnWarning, match="1 rare level"):
+        weighted = DistributedGPRegressor(**UNTRAINED).fit(frame, Y, sample_weight=weight)
+    with pytest.warns(ColumnWarning, match="1 rare level"):
+        absent = DistributedGPRegressor(**UNTRAINED).fit(frame.iloc[1:], Y[1:])
+    assert weighted.model_.encoder == absent.model_.encoder
+
+
+@pytest.mark.parametrize("role", ["mean", "input", "both"])
+def test_a_trend_sees_the_encoded_columns(role: str, tmp_path: Path) -> None:
+    model = DistributedGPRegressor(**{**UNTRAINED, "kernel": "rbf"}, trend="linear", trend_role=role)
+    model.fit(X, Y)
+    fitted = model.model_
+    assert fitted.n_inputs == fitted.encoder.width
+    assert fitted.experts.n_features == fitted.encoder.width + (role != "mean")
+    assert len(inspection.length_scales(model)) == len(inspection.scale_names(model))
+    assert len(inspection.hyperparameters(model)) == len(model.kernel_.theta)
+    model.save(tmp_path / "m.gpx")
+    again = gpexperts.load(tmp_path / "m.gpx")
+    np.testing.assert_array_equal(again.predict(X, return_std=True), model.predict(X, return_std=True))
+    np.testing.assert_allclose(inspection.training_targets(model), Y[fitted.experts.numbers], rtol=1e-9)
+
+
+def test_intervals_and_density_of_a_transformed_target() -> None:
+    y = np.exp(Y / 4)
+    model = DistributedGPRegressor(**UNTRAINED, target_transform="log").fit(X, y)
+    mean, lower, upper = model.predict(X, return_interval=0.9)
+    np.testing.assert_array_equal(mean, model.predict(X))
+    np.testing.assert_array_equal((lower, upper), model.predict_interval(X, 0.9))
+    plain = DistributedGPRegressor(**UNTRAINED).fit(X, np.log(y))
+    np.testing.assert_allclose(np.log(lower), plain.predict_interval(X, 0.9)[0])
+    # p(y) = p(log y) / y
+    np.testing.assert_allclose(model.log_density(X, y), plain.log_density(X, np.log(y)) - np.log(y))
+    with pytest.raises(ValueError, match="y has the shape"):
+        model.log_density(X, y[1:])
 
 
 def test_cross_val_predict_of_a_frame() -> None:

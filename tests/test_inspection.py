@@ -28,6 +28,15 @@ def test_training_rows_are_the_given_ones(aggregation: str, n_outputs: int) -> N
     np.testing.assert_allclose(inspection.input_ranges(model), np.c_[X.min(axis=0), X.max(axis=0)])
 
 
+def test_rows_have_the_numbers_of_the_user() -> None:
+    weight = np.where(np.arange(120) % 7 == 0, 0.0, 1.0)
+    model = DistributedGPRegressor(n_experts=3, kernel="rbf", optimizer=None, calibrate="scale")
+    model.fit(X, Y, sample_weight=weight)
+    numbers = inspection.training_row_numbers(model)
+    assert len(numbers) < np.count_nonzero(weight)
+    np.testing.assert_allclose(inspection.training_inputs(model), X[numbers - 1], rtol=1e-12)
+
+
 def test_length_scales_and_noise_are_in_the_units_of_the_data() -> None:
     model = DistributedGPRegressor(n_experts=1, kernel="rbf", random_state=0).fit(X, Y)
     assert inspection.noise_std(model) == pytest.approx(0.1, rel=0.3)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -20,15 +20,11 @@ from gpexperts import DistributedGPRegressor
 from gpexperts.aggregation import NPAE
 from gpexperts.exceptions import RepairWarning
 from gpexperts.experts.moments import ExpertMoments, Prediction
+from gpexperts.lazy import compute
+from gpexperts.lazy_arrays import LimitedArray
 from tests.clusters import LIMIT, in_process_client
 
 N_EXPERTS = 12
-
-
-@pytest.fixture(scope="module")
-def client() -> Iterator[distributed.Client]:
-    with in_process_client() as client:
-        yield client
 
 
 @pytest.fixture(scope="module")
@@ -70,6 +66,16 @@ def test_lazy_predictions_are_those_of_arrays(client, rows, aggregation: str, la
         assert isinstance(later, da.Array)
         assert later.shape == (50,)
         np.testing.assert_allclose(client.compute(later, sync=True), now, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("n_outputs", [1, 2])
+def test_lazy_intervals_are_those_of_arrays_and_their_waits_are_limited(client, rows, n_outputs: int) -> None:
+    X, y, X_new = rows
+    y = y if n_outputs == 1 else np.stack([y, -y], axis=1)
+    model = fitted(client, (X, y, X_new), n_neighbors=0)
+    ends = model.predict_interval(da.from_array(X_new, chunks=((20, 0, 30), 2)), 0.8)
+    assert all(isinstance(end, LimitedArray) for end in ends)
+    np.testing.assert_allclose(compute(*ends), model.predict_interval(X_new, 0.8), rtol=0, atol=1e-12)
 
 
 def test_partitions_of_unknown_length_and_without_rows(client, rows) -> None:

@@ -17,7 +17,7 @@ from gpexperts import DistributedGPRegressor, inputs, load, pipeline
 from gpexperts.experts.dask import DaskExperts
 from gpexperts.experts.local import LocalExperts
 from gpexperts.kernels.named import covariance_of
-from gpexperts.outliers import guess_outliers
+from gpexperts.outliers import gross_share, guess_outliers
 from gpexperts.partition import assign, shards
 from gpexperts.row_noise import (
     noise_table,
@@ -45,7 +45,7 @@ FIXED: dict[str, Any] = {"kernel": KERNEL, "optimizer": None, "random_state": 0,
 
 
 def test_precision_of_a_residual() -> None:
-    table = student_precision(np.empty((3, 0)), np.array([0.0, 15.9, 100.0]), 4.0)
+    table = student_precision(np.empty((3, 0)), np.array([0.0, 35.9, 100.0]), 4.0)
     np.testing.assert_allclose(precisions(table)[0], [1.0, 1.0, (5 / 104) ** 2])
     np.testing.assert_allclose(weights(table), [1.0, 1.0, (5 / 104) ** 2])
     np.testing.assert_allclose(variance(table, 0.2), [0.2, 0.2, 0.2 * (104 / 5) ** 2])
@@ -68,6 +68,22 @@ def test_first_guess_marks_gross_outliers_only() -> None:
     )
 
 
+def test_gross_share_separates_wrong_targets_from_heavy_tails_and_jumps() -> None:
+    rng = np.random.default_rng(3)
+    inputs = rng.uniform(-2, 2, (1500, 2))
+    smooth = np.sin(2 * inputs[:, 0]) + inputs[:, 1] + 0.1 * rng.standard_normal(1500)
+    wrong = smooth.copy()
+    wrong[:8] += 15 * smooth.std()
+    heavy = smooth + 0.5 * rng.standard_t(3, 1500)
+    jumps = np.where(inputs[:, 0] > 1.6, 50.0, 0.0) + 0.1 * rng.standard_normal(1500)
+    shares = [
+        gross_share(ArrayRows(inputs, y[:, None]), np.random.RandomState(0))
+        for y in (wrong, smooth, heavy, jumps, np.zeros(1500))
+    ]
+    assert shares[0] > 3.0
+    assert max(shares[1:]) < 0.5
+
+
 def test_one_round_of_weights_is_the_formula_of_dense_leave_one_out() -> None:
     experts = LocalExperts(
         X[:40], Y[:40, None], np.array([0, 40]), covariance_of(KERNEL), factor_budget=10**9
@@ -80,7 +96,7 @@ def test_one_round_of_weights_is_the_formula_of_dense_leave_one_out() -> None:
         q = np.linalg.solve(C[np.ix_(rest, rest)] + 0.01 * np.eye(39), C[rest, i])
         r, v = Y[i] - q @ Y[rest], C[i, i] - q @ C[rest, i]
         z2 = r**2 / (v + 0.01)
-        expected.append(1.0 if z2 <= 16 else (5.0 / (4.0 + z2)) ** 2)
+        expected.append(1.0 if z2 <= 36 else (5.0 / (4.0 + z2)) ** 2)
     assert min(expected) < 0.1
     np.testing.assert_allclose(precisions(table)[0], expected, rtol=1e-6)
     twice = experts.robust(4.0, 1).robust(4.0, 1).noise
@@ -110,6 +126,9 @@ def test_outliers_do_not_spoil_a_fit_with_student_noise() -> None:
 def test_auto_keeps_gaussian_noise_without_outliers() -> None:
     same, plain = fitted("auto", CLEAN), fitted("gaussian", CLEAN)
     assert same.choices_["noise"].value == "gaussian"
+    assert "gross outliers are 0 of" in same.choices_["noise"].reason
+    given = DistributedGPRegressor(noise="auto", **FIXED).fit(X, Y)
+    assert "hyperparameters are given" in given.choices_["noise"].reason
     np.testing.assert_array_equal(same.predict(T), plain.predict(T))
     assert error(fitted("student", CLEAN)) < 1.02 * error(plain)
 

@@ -80,14 +80,14 @@ def test_an_interval_has_one_predictor(monkeypatch: pytest.MonkeyPatch) -> None:
     """Settings change between its width and its mean."""
     model = fitted(calibrate="conformal", **SETTINGS[0])
     expected = model.predict_interval(X, 0.9)
-    width = Predictor.interval_width
+    widths = Predictor.interval_widths
 
     def changing(self, level):
-        result = width(self, level)
+        result = widths(self, level)
         model.set_params(**SETTINGS[1])
         return result
 
-    monkeypatch.setattr(Predictor, "interval_width", changing)
+    monkeypatch.setattr(Predictor, "interval_widths", changing)
     np.testing.assert_array_equal(model.predict_interval(X, 0.9), expected)
 
 

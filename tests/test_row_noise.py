@@ -255,12 +255,21 @@ def test_bad_weights_and_noise_are_refused(given: dict[str, Any], message: str) 
 # -------------------------------------------------------------------------------------- calibration
 
 
-def test_quantiles_of_weighted_scores_are_those_of_their_copies() -> None:
-    scores, weight = RNG.uniform(size=(20, 2)), RNG.integers(1, 5, 20).astype(float)
-    one, other = Calibration.of(scores, weight), Calibration.of(np.repeat(scores, weight.astype(int), axis=0))
+@pytest.mark.parametrize("n", [20, 300])
+def test_quantiles_of_weighted_scores_are_those_of_their_copies(n: int) -> None:
+    """300 rows of weight 2 make several groups by std, which no row belongs to in part."""
+    scores = RNG.uniform(size=(n, 2))
+    weight = np.full(n, 2.0) if n == 300 else RNG.integers(1, 5, n).astype(float)
+    std = np.exp(RNG.normal(size=(n, 2)))
+    repeated = np.repeat(np.arange(len(scores)), weight.astype(int))
+    one = Calibration.of(scores, std, weight)
+    other = Calibration.of(scores[repeated], std[repeated])
     for level in (0.01, 0.3, 0.77, 0.9, 0.95):
-        np.testing.assert_allclose(one.width(level), other.width(level), rtol=1e-12)
+        widths, of_copies = one.widths(level), other.widths(level)
+        assert len(widths.values[0]) == (5 if n == 300 else 1)
+        np.testing.assert_allclose(widths(std), of_copies(std), rtol=1e-12)
         np.testing.assert_allclose(one.quantile(level), other.quantile(level), rtol=1e-12)
+        np.testing.assert_allclose(one.quantile(level, widths), other.quantile(level, widths), rtol=1e-12)
     np.testing.assert_allclose(one.variance_scale, other.variance_scale)
 
 

@@ -7,19 +7,17 @@ from typing import Any
 
 import dask.array as da
 import dask.dataframe as dd
-import distributed
 import numpy as np
 import pandas as pd
 import pytest
 
-from gpexperts import DistributedGPRegressor, inputs, pipeline
+from gpexperts import DistributedGPRegressor, pipeline
 from gpexperts.experts.dask import DaskExperts
 from gpexperts.experts.local import LocalExperts
-from gpexperts.partition import assign, shards
 from gpexperts.selection import DNNSelector
 from gpexperts.training import schedule
 from gpexperts.training.likelihood import Training, maximise_likelihood
-from tests.clusters import COLLECTIONS, in_process_client, names_of
+from tests.clusters import COLLECTIONS, few_rows_are_many, in_process_client, names_of
 
 N_ROWS, N_QUERIES = 1500, 90
 
@@ -57,9 +55,7 @@ PLACES = [
 def _few_rows_are_many() -> Iterator[None]:
     """Sample and divide into shards at sizes that are quick to fit."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in (pipeline, inputs, assign):
-            patch.setattr(module, "SAMPLE_ROWS", 600)
-        patch.setattr(shards, "SHARD_ROWS", 400)
+        few_rows_are_many(patch, sample=600, shard=400)
         patch.setattr(schedule, "EXACT", 0)
         for name in ("FIRST_BLOCKS", "CHOICE_BLOCKS", "FINAL_BLOCKS"):
             patch.setattr(schedule, name, (4, 40))
@@ -72,12 +68,6 @@ def _few_rows_are_many() -> Iterator[None]:
 def in_few_steps(*arguments: Any, max_steps: int = 200, **settings: Any) -> Training:
     """Each step is a message to the workers, and a few steps show whether all have the same blocks."""
     return maximise_likelihood(*arguments, max_steps=min(max_steps, 4), **settings)
-
-
-@pytest.fixture(scope="module")
-def client() -> Iterator[distributed.Client]:
-    with in_process_client() as client:
-        yield client
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
@@ -15,8 +17,13 @@ from gpexperts.held_out import _folds
 from gpexperts.metrics import coverage, nlpd
 from gpexperts.predictor import Predictor
 from gpexperts.prepare import held_out
+from gpexperts.tuning import choice as choosing
+from gpexperts.tuning import corrections
+from tests.problems import PLAIN
 
-SETTINGS = {"kernel": "matern32", "partition": "kmeans", "n_experts": 8, "random_state": 0, "n_jobs": 1}
+SETTINGS = {
+    "kernel": "matern32", "partition": "kmeans", "n_experts": 8, "random_state": 0, "n_jobs": 1, **PLAIN
+}  # fmt: skip
 
 
 def smooth_problem(n: int = 800) -> tuple[np.ndarray, np.ndarray]:
@@ -38,7 +45,7 @@ def test_the_choice_has_a_reason_and_evidence(capsys: pytest.CaptureFixture[str]
     model = DistributedGPRegressor(**SETTINGS, verbose=1).fit(X, y)
     choice = model.choices_["n_selected"]
     losses = choice.evidence["loss_by_setup"]
-    assert losses[choice.value] <= min(losses.values()) + 5 * tuning.PRICE  # 5: doublings of the time
+    assert losses[choice.value] <= min(losses.values()) + 5 * choosing.PRICE  # 5: doublings of the time
     assert f"{losses[choice.value]:.4g} on {choice.evidence['rows']} held-out rows" in choice.reason
     assert f"prediction: {choice}" in capsys.readouterr().out
     chosen = model.predictor_.tuning
@@ -54,7 +61,7 @@ def test_without_neighbours_the_fewest_experts_that_are_good_enough_are_chosen()
     losses = choice.evidence["loss_by_setup"]
     assert set(losses) == {str(tuning.Tuning(k)) for k in tuning.EXPERTS}
     priced = {
-        k: losses[str(t)] + tuning.PRICE * np.log2(t.cost)
+        k: losses[str(t)] + choosing.PRICE * np.log2(t.cost)
         for k in (1, 2, 3, 4, 5, 6, 8)
         for t in [tuning.Tuning(k)]
     }
@@ -77,6 +84,33 @@ def test_every_set_of_candidates_gives_a_setup(candidates: tuple[int, ...]) -> N
         assert alone & found.choice.evidence["loss_by_setup"].keys()
 
 
+def test_fewer_rows_are_chosen_only_if_density_and_error_are_better() -> None:
+    score = corrections.Score(1.0, 2.0)
+    assert corrections.Score(0.98, 2.0).is_better_than(score)
+    assert not corrections.Score(0.999, 2.0).is_better_than(score)
+    assert not corrections.Score(0.5, 2.1).is_better_than(score)
+    assert not corrections.Score(1.1, 1.0).is_better_than(score)
+
+
+@pytest.mark.parametrize(
+    ("losses", "chosen"),
+    [
+        ({64: 0.5, 128: 0.3, 256: 0.2, 512: 0.1, 1024: 0.09}, 512),  # a doubling must gain 0.04
+        ({128: 0.23, 256: 0.2}, 256),  # the last one did not gain enough to try more
+        ({32: 0.1, 64: 0.11, 128: 0.12, 256: 0.2}, 32),
+        ({64: 0.3, 128: 0.1, 256: 0.2}, 128),
+    ],
+)
+def test_the_number_of_neighbours_follows_the_losses(losses, chosen) -> None:
+    tuner = object.__new__(choosing._Tuner)
+    tuner.tried = {}
+    tuner.moments = lambda k, m: m
+    tuner.experts = SimpleNamespace(n_experts=10)
+    tuner.rows = SimpleNamespace(score=lambda m: corrections.Score(losses[m], np.exp(2 * losses[m])))
+    best = tuner._best_neighbors(list(tuning.NEIGHBORS))
+    assert best == tuning.Tuning(0, chosen)
+
+
 def test_the_own_expert_is_chosen_where_parts_have_borders() -> None:
     X, y = smooth_problem()
     model = DistributedGPRegressor(**SETTINGS).fit(X, y)
@@ -88,11 +122,11 @@ def test_the_own_expert_is_chosen_where_parts_have_borders() -> None:
 def test_a_single_wrong_target_does_not_decide() -> None:
     residual = np.array([[0.1], [-0.2], [1e6]])
     std = np.ones((3, 1))
-    robust = tuning._nlpd(residual, std, np.ones(3))
+    robust = corrections._nlpd(residual, std, np.ones(3))
     assert robust == pytest.approx(np.mean([0.005, 0.02, 800.0]) + 0.5 * np.log(2 * np.pi))
     for weight in (np.array([1.0, 1.0, 0.0]), np.array([2.0, 1.0, 0.0])):
         kept = np.repeat(residual[:, 0], weight.astype(int))
-        assert tuning._nlpd(residual, std, weight) == pytest.approx(nlpd(kept, 0 * kept, 0 * kept + 1.0))
+        assert corrections._nlpd(residual, std, weight) == pytest.approx(nlpd(kept, 0 * kept, 0 * kept + 1.0))
 
 
 def test_the_losses_are_those_of_models_without_the_held_out_rows() -> None:
@@ -150,7 +184,7 @@ def test_intervals_of_a_single_expert_follow_its_leave_one_out_residuals() -> No
     X = rng.uniform(0, 4, size=(900, 1))
     y = np.sin(3 * X[:, 0]) + (0.02 + 0.1 * X[:, 0]) * rng.standard_normal(900)
     train, test = slice(0, 500), slice(500, None)
-    model = DistributedGPRegressor(kernel="rbf", random_state=0, n_jobs=1).fit(X[train], y[train])
+    model = DistributedGPRegressor(kernel="rbf", random_state=0, n_jobs=1, **PLAIN).fit(X[train], y[train])
     assert model.n_experts_ == 1
     assert model.choices_["n_selected"].evidence["rows"] == 500  # each row is held out once
     assert model.predictor_.tuning.local_noise > 0
@@ -274,18 +308,18 @@ def test_the_floor_costs_little_and_is_the_largest_such() -> None:
     model = DistributedGPRegressor(**SETTINGS, n_selected=0, n_neighbors=64, optimizer=None).fit(X, y)
     predictor = model.predictor_
     chosen = predictor.tuning
-    assert chosen.floor in tuning.FLOORS
+    assert chosen.floor in corrections.FLOORS
     held = held_out(model.model_, predictor.settings, predictor.selector)
-    tuner = tuning._Tuner(held, predictor.settings.aggregator, ThreadEngine(1))
+    tuner = choosing._Tuner(held, predictor.settings.aggregator, ThreadEngine(1))
     moments = tuner.moments(0, 64)
 
     def loss(floor: float) -> float:
         prediction = chosen._replace(floor=floor).applied(tuner.aggregator).combine(moments)
-        std = np.sqrt(prediction.observation_var(tuner.noise))
-        return float(tuning._nlpd(tuner.y - prediction.mean, std, tuner.weights))
+        std = np.sqrt(prediction.observation_var(tuner.rows.noise))
+        return float(corrections._nlpd(tuner.rows.y - prediction.mean, std, tuner.rows.weights))
 
-    assert loss(chosen.floor) <= loss(0.0) + tuning.PREMIUM
-    assert all(loss(f) > loss(0.0) + tuning.PREMIUM for f in tuning.FLOORS if f > chosen.floor)
+    assert loss(chosen.floor) <= loss(0.0) + corrections.PREMIUM
+    assert all(loss(f) > loss(0.0) + corrections.PREMIUM for f in corrections.FLOORS if f > chosen.floor)
 
 
 def test_neighbours_are_chosen_beside_a_given_number_of_experts() -> None:

@@ -10,6 +10,7 @@ __all__ = [
     "ColumnWarning",
     "ConstantTargetWarning",
     "CorruptModelError",
+    "FewRowsWarning",
     "FewerExpertsWarning",
     "GpexpertsWarning",
     "MemoryBudgetError",
@@ -41,6 +42,10 @@ class ColumnWarning(GpexpertsWarning):
 
 class ConstantTargetWarning(GpexpertsWarning):
     """The target has a single value: no model can be trained."""
+
+
+class FewRowsWarning(GpexpertsWarning):
+    """So few rows determine neither the noise nor the length scales."""
 
 
 class FewerExpertsWarning(GpexpertsWarning):

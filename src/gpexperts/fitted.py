@@ -100,9 +100,21 @@ class FittedAttributes(BaseEstimator):
             "queries_repaired": predictor.queries_repaired,
         }
 
-    def interval_width(self, level: float = 0.95) -> Any:
-        """Return half the width of an interval, a number or (n_outputs,), in units of the predicted std."""
-        return self.predictor_.interval_width(level)
+    def interval_width(self, level: float, std: Any) -> np.ndarray:
+        """Return half the widths of intervals, in units of std.
+
+        Parameters
+        ----------
+        level : float
+            The probability, strictly between 0 and 1.
+        std : array-like of shape (n,) or (n, n_outputs)
+            As `predict` returns them; with `target_transform` those of the transformed target.
+
+        Returns
+        -------
+        width : ndarray of the same shape
+        """
+        return self.predictor_.interval_widths(level)(std)
 
     def trivial_log_density(self, y: Any) -> np.ndarray:
         """Return the log density of targets under a Gaussian with the moments of the training targets.

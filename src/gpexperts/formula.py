@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gpexperts.aggregation import Aggregator
+from gpexperts.calibration import Widths
 from gpexperts.columns import ColumnEncoder
 from gpexperts.experts.moments import Prediction, Request
 from gpexperts.scaling import Standardizer
@@ -85,11 +86,15 @@ class Formula:
         return self.y_scale.restore(mean) + offset, np.sqrt(var) * self.y_scale.scale
 
     def interval(
-        self, mean: np.ndarray, var: np.ndarray, offset: np.ndarray | float, width: np.ndarray | float
+        self, mean: np.ndarray, var: np.ndarray, offset: np.ndarray | float, widths: Widths
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return lower and upper ends (n, p) of intervals in the user's units; `width` is in units of std."""
+        """Return lower and upper ends (n, p) of intervals in the user's units.
+
+        `widths` are those of the transformed targets, which depend on the std of these.
+        """
         centre, std = self.transformed(mean, var, offset)
-        ends = centre - width * std, centre + width * std
+        half = widths(std) * std
+        ends = centre - half, centre + half
         return ends if self.target is None else (self.target.inverse(ends[0]), self.target.inverse(ends[1]))
 
 

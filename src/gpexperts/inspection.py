@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -14,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from gpexperts.kernels.named import hyperparameter_names
 from gpexperts.kernels.raw import of_scales
-from gpexperts.metrics import Width, gaussian_width, share_inside
+from gpexperts.metrics import Width, share_inside
 from gpexperts.model import FittedModel
 from gpexperts.prepare import experts_view
 from gpexperts.selection import GGMSelector
@@ -38,7 +35,6 @@ __all__ = [
     "length_scales",
     "model_columns",
     "n_training_rows",
-    "names_were_checked",
     "noise_std",
     "principal_axes",
     "scale_names",
@@ -242,11 +238,12 @@ def training_row_numbers(model: Any) -> np.ndarray:
     have lost their numbers; then all rows are counted as they are stored.
     """
     check_is_fitted(model)
-    experts, n = model.model_.experts, n_training_rows(model)
-    numbers = getattr(experts, "numbers", None)
-    if numbers is None or experts.shared is not None:
-        return np.arange(1, n + 1)
-    return file_row_numbers(model, np.asarray(numbers))
+    fitted = model.model_
+    numbers = getattr(fitted.experts, "numbers", None)
+    if numbers is None or fitted.experts.shared is not None:
+        return np.arange(1, n_training_rows(model) + 1)
+    given = fitted.row_numbers  # without rows that were held out, or that have no weight
+    return file_row_numbers(model, np.asarray(numbers) if given is None else given[numbers])
 
 
 def file_row_numbers(model: Any, rows: np.ndarray) -> np.ndarray:
@@ -330,17 +327,23 @@ def expert_graph(model: Any) -> ExpertGraph:
 
 
 def calibration_curve(
-    y: ArrayLike, mean: ArrayLike, std: ArrayLike, width: Width = gaussian_width, z: np.ndarray | None = None
+    y: ArrayLike,
+    mean: ArrayLike,
+    std: ArrayLike,
+    width: Width | None = None,
+    z: np.ndarray | None = None,
+    z_std: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the empirical coverage of central intervals at the levels 0.01 to 0.99.
 
     Parameters
     ----------
     y, mean, std : array-like of shape (n,)
-    width : callable
-        Level ↦ half width of the interval, in units of std; such as an estimator's `interval_width`.
-    z : ndarray of shape (n,), optional
-        Standardised residuals, where they are not (y − mean) / std.
+    width : callable, optional
+        Level and std ↦ half width of the intervals, in units of std, such as an estimator's `interval_width`;
+        the Gaussian one by default.
+    z, z_std : ndarray of shape (n,), optional
+        Standardised residuals and the std on which their width depends, where the target is transformed.
 
     Returns
     -------
@@ -348,7 +351,7 @@ def calibration_curve(
         Without the levels for which too few rows were held out (conformal intervals).
     """
     levels = (np.arange(1, 100) / 100).tolist()
-    shares = {level: share_inside(y, mean, std, level, width, z) for level in levels}
+    shares = {level: share_inside(y, mean, std, level, width, z, z_std) for level in levels}
     known = {level: share for level, share in shares.items() if share is not None}
     return np.array(list(known)), np.array(list(known.values()))
 
@@ -356,17 +359,9 @@ def calibration_curve(
 def scored(model: Any, X: np.ndarray, y: np.ndarray) -> dict[str, np.ndarray]:
     """Return what `metrics.score` needs beside mean and std, for inputs (n, d) as `training_inputs` has them.
 
-    Nothing where the target is not transformed. Otherwise `z`, standardised residuals of the transformed
-    target, and `log_density`, of the target itself.
+    Nothing where the target is not transformed. Otherwise `z` and `z_std`, standardised residuals and std of
+    the transformed target, and `log_density`, of the target itself.
     """
     check_is_fitted(model)
     terms: dict[str, np.ndarray] = model.predictor_.score_terms(np.asarray(X, dtype=float), y)
     return terms
-
-
-@contextmanager
-def names_were_checked() -> Iterator[None]:
-    """Suppress scikit-learn's warning about arrays without names, if the names were checked before."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="X does not have valid feature names")
-        yield

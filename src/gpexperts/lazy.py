@@ -2,6 +2,9 @@
 
 A partition of queries becomes one task per shard of experts and a few more: choose partitions of some ten
 thousand rows. Repairs and jitter are reported to the client by Dask's events, when a partition is computed.
+
+A prediction's own `compute` and :func:`compute` wait as long as the engine allows, and then raise a
+ClusterError. `dask.compute` and `client.compute` are waits of Dask, which have no limit.
 """
 
 from __future__ import annotations
@@ -12,13 +15,14 @@ from typing import Any
 
 import numpy as np
 
+from gpexperts.calibration import Widths
 from gpexperts.columns.encoder import warn_of_columns
 from gpexperts.experts.dask import DaskExperts, Gathered
 from gpexperts.formula import Formula
 from gpexperts.predictor import Predictor
 from gpexperts.rows.collections import checked_inputs, lazy_partitions
 
-__all__ = ["predict_lazily"]
+__all__ = ["compute", "lazy_interval", "predict_lazily"]
 
 
 def predict_lazily(
@@ -28,7 +32,7 @@ def predict_lazily(
     *,
     return_std: bool,
     latent: bool,
-    width: Any = None,
+    widths: Widths | None = None,
 ) -> Any:
     """Return dask arrays of means, and of standard deviations if requested; nothing is computed yet.
 
@@ -41,10 +45,12 @@ def predict_lazily(
         Columns that the model was fitted with.
     return_std, latent : bool
         As in `predict`.
-    width : float or ndarray of shape (p,), optional
-        Returns the ends of intervals of this half width instead, in standard deviations.
+    widths : Widths, optional
+        Returns the ends of intervals of these widths instead.
     """
     import dask.array as da
+
+    from gpexperts.lazy_arrays import limited
 
     model, experts = predictor.model, predictor.model.experts
     assert isinstance(experts, DaskExperts)
@@ -67,15 +73,41 @@ def predict_lazily(
         index = engine.task(f"selected experts of queries {b}", _selected, X_b, formula)
         gathered = experts.graph(X_b, index, everything, predictor.formula.request)
         predicted = engine.task(
-            f"predictions {b}", _predicted, gathered, offset, formula, latent, width, topic
+            f"predictions {b}", _predicted, gathered, offset, formula, latent, _Opaque(widths), topic
         )
         n = queries.lengths[b] if queries.lengths is not None else np.nan
         shape = (n,) if model.one_output else (n, model.n_outputs)
         for k in (0, 1):
             value = engine.task(f"predictions {b}", _value, predicted, k, model.one_output, formula)
             arrays[k].append(da.from_delayed(value, shape=shape, dtype=float))
-    mean, std = map(da.concatenate, arrays)
+    mean, std = (limited(da.concatenate(pieces), engine) for pieces in arrays)
     return (mean, std) if return_std else mean
+
+
+def lazy_interval(mean: Any, std: Any, widths: Widths) -> tuple[Any, Any]:
+    """Return mean ∓ width · std of lazy predictions, with the same limits of waiting."""
+    from gpexperts.lazy_arrays import limited
+
+    half = std.map_blocks(widths, dtype=float) * std
+    return limited(mean - half, mean.engine), limited(mean + half, mean.engine)
+
+
+def compute(*arrays: Any) -> tuple[np.ndarray, ...]:
+    """Compute lazy predictions of one model together, in one limited wait.
+
+    Parameters
+    ----------
+    *arrays : dask array
+        As `predict` returns them.
+
+    Raises
+    ------
+    ClusterError
+        If the cluster cannot go on; see `DaskEngine`.
+    """
+    from gpexperts.lazy_arrays import computed
+
+    return computed(arrays)
 
 
 def _subscribed(predictor: Predictor, client: Any) -> str:
@@ -143,7 +175,7 @@ def _predicted(
     offset: np.ndarray | float,
     formula: Formula,
     latent: bool,
-    width: Any,
+    widths: _Opaque,
     topic: str,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Mean and standard deviation (n, p), or the ends of intervals, in the user's units."""
@@ -151,8 +183,8 @@ def _predicted(
     if prediction.repaired or gathered.jitter:
         _report(topic, repaired=prediction.repaired, jitter=list(gathered.jitter.items()))
     var = formula.variance(prediction, latent)
-    if width is not None:
-        return formula.interval(prediction.mean, var, offset, width)
+    if widths.value is not None:
+        return formula.interval(prediction.mean, var, offset, widths.value)
     return formula.restored(prediction.mean, var, offset)
 
 

@@ -90,12 +90,13 @@ def bytes_of(value: Any) -> int:
     if isinstance(value, str):
         if value == "auto":
             return default_memory_budget()
-        match = re.fullmatch(r"\s*(\d+\.?\d*)\s*([a-zA-Z]*)\s*", value)
+        # A model file may hold any text, and the time for this pattern grows with the square of its length.
+        match = re.fullmatch(r"\s*(\d+\.?\d*)\s*([a-zA-Z]*)\s*", value) if len(value) <= 40 else None
         if match and match[2].lower() in _UNITS:
             value = float(match[1]) * _UNITS[match[2].lower()]
         else:
             raise ValueError(
-                f"memory_budget={value!r} is not a size; write bytes, '4GiB', '500MB' or 'auto'."
+                f"memory_budget={value!r:.60} is not a size; write bytes, '4GiB', '500MB' or 'auto'."
             )
     if not is_number(value):
         raise TypeError(f"memory_budget must be 'auto', bytes or a size like '4GiB', got {value!r}.")

@@ -132,11 +132,12 @@ PARAMETERS: dict[str, Parameter] = {
         str,
     ),
     "noise": Parameter(
-        "gaussian",
-        '{"gaussian", "student", "auto"}',
-        '"student" is for outliers: rows beyond four standard deviations of their leave-one-out residual get '
+        "auto",
+        '{"auto", "gaussian", "student"}',
+        '"student" is for outliers: rows beyond six standard deviations of their leave-one-out residual get '
         "small weights, after Student-t noise. std and intervals are then those of an ordinary observation. "
-        '"auto" keeps what the density of rows given their neighbours prefers.',
+        '"auto" looks for gross outliers; if there are any, it keeps what the density of rows given their '
+        'neighbours prefers. If hyperparameters are given, and for fewer than 100 rows, it is "gaussian".',
         str,
     ),
     "target_transform": Parameter(
@@ -148,12 +149,13 @@ PARAMETERS: dict[str, Parameter] = {
         str,
     ),
     "trend": Parameter(
-        None,
-        '{None, "linear", "boosting", "auto"} or regressor',
+        "auto",
+        '{"auto", None, "linear", "boosting"} or regressor',
         "A regressor that the experts build on, fitted in five folds so that no row is predicted by one that "
         'has seen it. "boosting" is scikit-learn\'s HistGradientBoosting. "auto" tries both and none, and '
-        "keeps what the density of rows given their neighbours prefers. Of more than 500,000 rows, also on a "
-        "cluster, a sample fits the trend.",
+        "keeps what the density of rows given their neighbours prefers. If hyperparameters are given, and "
+        "for fewer than 500 rows, it is None. Of more than 500,000 rows, also on a cluster, a sample fits "
+        "the trend.",
         str,
     ),
     "trend_role": Parameter(

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.utils import check_random_state
 
-from gpexperts.calibration import ABSENT, HELD_OUT, draw_held_out, kept_labels
+from gpexperts.calibration import ABSENT, HELD_OUT, draw_held_out, kept_labels, warn_of_few_rows
 from gpexperts.choices import Choice
 from gpexperts.columns import ColumnEncoder, InputLayout
 from gpexperts.experts.build import Assigned, build_store, training_blocks
@@ -178,6 +178,8 @@ def _fit_experts(
     rows = rows.in_units(units)
     sample = rows.sample(SAMPLE_ROWS, streams.sample)
     trainable = settings["optimizer"] is not None and bool(varies.any())
+    if trainable:
+        warn_of_few_rows(rows.n)
     outputs = np.flatnonzero(varies) if varies.any() else np.arange(rows.n_outputs)
     shared = layout.scale_index
     sampler = BlockSampler(rows, sample, outputs, streams.training, shared)

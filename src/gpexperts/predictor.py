@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from gpexperts.calibration import Calibration
+from gpexperts.calibration import FEW_ROWS, Calibration, Widths
 from gpexperts.choices import Choice
 from gpexperts.engines import Engine
 from gpexperts.experts.local import LocalExperts
@@ -50,7 +50,19 @@ class Learned(NamedTuple):
     """Fitted; None where it consists of the training rows and is fitted again."""
     tuning: Tuning
     choices: dict[str, Choice]
+    residuals: Calibration | None
     calibration: Calibration | None
+
+
+class ScoreTerms(NamedTuple):
+    """Observed targets compared with their predictions; arrays of shape (n, p)."""
+
+    z: np.ndarray
+    """Standardised residuals of the transformed targets."""
+    z_std: np.ndarray
+    """Standard deviations of the transformed targets, on which the widths of intervals depend."""
+    log_density: np.ndarray
+    """Of the targets themselves."""
 
 
 class Predictor:
@@ -65,8 +77,10 @@ class Predictor:
     tuning : Tuning
     choices : dict of str to Choice
         What was chosen for these settings.
+    residuals : Calibration or None
+        Scores of the rows that were held out to choose the experts, where there are any.
     calibration : Calibration or None
-        Of the held-out rows, where there are any.
+        Scores of the rows that `calibrate` holds out.
     """
 
     def __init__(
@@ -76,10 +90,12 @@ class Predictor:
         selector: Selector,
         tuning: Tuning,
         choices: dict[str, Choice],
+        residuals: Calibration | None,
         calibration: Calibration | None,
     ) -> None:
         self.model, self.settings = model, settings
-        self.selector, self.tuning, self.choices, self.calibration = selector, tuning, choices, calibration
+        self.selector, self.tuning, self.choices = selector, tuning, choices
+        self.residuals, self.calibration = residuals, calibration
         self.queries_repaired = 0
         """Queries whose NPAE system had to be repaired."""
         self.jitter_was_reported = model.trace[-1].jittered > 0
@@ -120,14 +136,13 @@ class Predictor:
         if is_auto(settings["selection"]):
             choices["selection"] = Choice("nearest_rows", "the experts that own the nearest training rows")
         found = tuned(model, settings, selector)
-        calibration = None
+        residuals = None
         if isinstance(found, Tuned):
-            tuning, choices["n_selected"], scores, weight = found
-            calibration = Calibration.of(scores, weight)
+            tuning, choices["n_selected"], residuals = found
             reporters().message(1, f"prediction: {choices['n_selected']}")
         else:
             tuning = found
-        predictor = cls(model, settings, selector, tuning, choices, calibration)
+        predictor = cls(model, settings, selector, tuning, choices, residuals, None)
         if model.held_out is not None:
             predictor = predictor._calibrated(model.held_out)
         # A selector that fails or a wrong K is an error now, and not at the first prediction.
@@ -140,14 +155,15 @@ class Predictor:
         selector = learned.selector
         if selector is None:
             selector = settings.selector.fit(experts_view(model, settings))
-        return cls(model, settings, selector, learned.tuning, learned.choices, learned.calibration)
+        return cls(model, settings, selector, *learned[1:])
 
     @property
     def learned(self) -> Learned:
         """What is worth storing."""
         experts = self.model.experts
         again = isinstance(experts, LocalExperts) and self.selector.repeats(experts.X)
-        return Learned(None if again else self.selector, self.tuning, self.choices, self.calibration)
+        selector = None if again else self.selector
+        return Learned(selector, self.tuning, self.choices, self.residuals, self.calibration)
 
     @property
     def _engine(self) -> Engine:
@@ -157,12 +173,12 @@ class Predictor:
     def _calibrated(self, held: Observations) -> Predictor:
         reporters().start("calibrating")
         X, y, noise = held
-        scores = np.empty_like(y)
+        scores, std = np.empty_like(y), np.empty_like(y)
         variance = np.broadcast_to(observation_variance(noise, self.formula.noise_variance), len(y))
         for rows, _, prediction in self.batches(X, self.formula.select(X)):
-            std = np.sqrt(prediction.observation_var(variance[rows]))
-            scores[rows] = np.abs(y[rows] - prediction.mean) / std
-        calibration = Calibration.of(scores, weights(noise))
+            std[rows] = np.sqrt(prediction.observation_var(variance[rows]))
+            scores[rows] = np.abs(y[rows] - prediction.mean) / std[rows]
+        calibration = Calibration.of(scores, std, weights(noise))
         scale = self.model.shaped(calibration.variance_scale)
         choice = Choice(
             self.model.calibrate,
@@ -171,7 +187,9 @@ class Predictor:
         )
         reporters().message(1, f"calibration: {choice.reason}")
         choices = {**self.choices, "calibrate": choice}
-        return Predictor(self.model, self.settings, self.selector, self.tuning, choices, calibration)
+        return Predictor(
+            self.model, self.settings, self.selector, self.tuning, choices, self.residuals, calibration
+        )
 
     # --------------------------------------------------------------------------------- predictions
 
@@ -226,37 +244,35 @@ class Predictor:
 
     def interval(self, X: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the mean and the ends (n, p) of intervals for queries (n, d), in the user's units."""
-        width = self.interval_width(level)
+        widths = self.interval_widths(level)
         X, offset = self.formula.inputs(X)
         moments = self._moments(X, latent=False)
         mean, _ = self.formula.restored(*moments, offset)
-        return mean, *self.formula.interval(*moments, offset, width)
+        return mean, *self.formula.interval(*moments, offset, widths)
 
     def score_terms(self, X: np.ndarray, y: np.ndarray) -> dict[str, np.ndarray]:
         """Return what `metrics.score` needs beside mean and std, for encoded inputs and targets y.
 
-        Nothing where the target is not transformed. Otherwise `z`, standardised residuals of the transformed
-        target, and `log_density`, of the target itself, of the shape of y.
+        Nothing where the target is not transformed. Otherwise `z` and `z_std`, standardised residuals and std
+        of the transformed target, and `log_density`, of the target itself, of the shape of y.
         """
         if self.model.target is None:
             return {}
-        z, log_density = self.scored(X, np.asarray(y, dtype=float).reshape(len(X), -1))
-        return {"z": z.reshape(np.shape(y)), "log_density": log_density.reshape(np.shape(y))}
+        terms = self.scored(X, np.asarray(y, dtype=float).reshape(len(X), -1))
+        return {name: term.reshape(np.shape(y)) for name, term in terms._asdict().items()}
 
-    def scored(self, X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return standardised residuals and log densities (n, p) of targets y (n, p), in the user's units.
-
-        A residual is that of the transformed target; the density is that of the target itself.
-        """
+    def scored(self, X: np.ndarray, y: np.ndarray) -> ScoreTerms:
+        """Compare targets y (n, p), in the user's units, with their predictions."""
         X, offset = self.formula.inputs(X)
         mean, std = self.formula.transformed(*self._moments(X, latent=False), offset)
         target = self.model.target
         if target is None:
             z = (y - mean) / std
-            return z, -0.5 * z**2 - np.log(std) - 0.5 * np.log(2.0 * np.pi)
+            return ScoreTerms(z, std, -0.5 * z**2 - np.log(std) - 0.5 * np.log(2.0 * np.pi))
         density = target.log_density(y, mean, std)
         known = np.isfinite(density)
-        return np.where(known, (target.forward(np.where(known, y, 1.0)) - mean) / std, np.inf), density
+        z = np.where(known, (target.forward(np.where(known, y, 1.0)) - mean) / std, np.inf)
+        return ScoreTerms(z, std, density)
 
     def predict(self, X: np.ndarray, *, return_std: bool, latent: bool) -> tuple[np.ndarray, np.ndarray]:
         """Return mean and std, (n, p), in the user's units; std is empty unless requested.
@@ -277,33 +293,46 @@ class Predictor:
             return self.model.y_scale.restore(mean) + offset, np.empty((0, self.model.n_outputs))
         return self.formula.restored(*self._moments(X, latent), offset)
 
-    def interval_width(self, level: float) -> Any:
-        """Half the width of an interval, a number or (p,), in units of the std of `predict`.
+    def interval_widths(self, level: float) -> Widths:
+        """Half the width of intervals, in units of std and as a function of it.
 
-        It is a quantile of the standardised residuals of held-out rows; without such rows, and with
-        ``calibrate="scale"``, that of a Gaussian.
+        The std is that of `predict`, or that of the transformed target if the target is transformed.
+        They are quantiles of the standardised residuals of held-out rows. Without such rows they are those of
+        Student's t; with ``calibrate="scale"`` or given hyperparameters, that of a Gaussian.
         """
-        level = checked_level(level)
-        if self.model.calibrate == "scale" or self._residuals is None:
-            return gaussian_width(level)
-        if self.model.calibrate == "conformal":
-            width = self._residuals.quantile(level)
+        level, model = checked_level(level), self.model
+        if model.calibrate == "scale":
+            return Widths.constant(gaussian_width(level), model.n_outputs)
+        if self.calibration is not None:
+            # Where nothing was chosen by held-out rows, no correction has made std depend on the noise.
+            widths = Widths.constant(1.0, model.n_outputs)
+            if self.residuals is not None:
+                widths = self.residuals.widths(level).or_one
+            widths = widths.times(self.calibration.quantile(level, widths))
         else:
-            width = self._residuals.width(level)
-        return float(width[0]) if self.model.one_output else width
+            residuals = self._computed_residuals()
+            widths = self._widths_of_rows(level) if residuals is None else residuals.widths(level)
+        return widths.in_units(model.y_scale.scale)
 
-    @property
-    def _residuals(self) -> Calibration | None:
+    def _widths_of_rows(self, level: float) -> Widths:
+        """Widths by the number of rows alone; those of a Gaussian for given hyperparameters."""
+        experts = self.model.experts
+        if self.settings["optimizer"] is None:
+            return Widths.constant(gaussian_width(level), experts.n_outputs)
+        n = int(experts.offsets[-1])
+        few = experts.take(np.arange(n))[1] if n < FEW_ROWS else None
+        return Widths.of_rows(level, n, experts.n_outputs, few)
+
+    def _computed_residuals(self) -> Calibration | None:
         """Scores of held-out rows; computed when first needed where nothing had to be chosen by them."""
         with self._lock:
-            if self.calibration is None and not self._has_no_residuals:
+            if self.residuals is None and not self._has_no_residuals:
                 held = held_out(self.model, self.settings, self.selector)
                 self._has_no_residuals = not held
                 if held:
                     setups = Setups((self.tuning.n_selected,), (self.tuning.n_neighbors,))
-                    scores, weight = scores_of(held, setups, self.formula.aggregator, self._engine)
-                    self.calibration = Calibration.of(scores, weight)
-        return self.calibration
+                    self.residuals = scores_of(held, setups, self.formula.aggregator, self._engine)
+        return self.residuals
 
     def select(self, X: np.ndarray) -> np.ndarray:
         """Return the selected experts (n, K) of queries in the user's units; pruned ones are −1."""

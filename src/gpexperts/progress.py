@@ -15,9 +15,10 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Protocol, TextIO, TypeVar
 
+from gpexperts.callbacks import callback_reporter, with_callbacks
+from gpexperts.text import printable
+
 __all__ = [
-    "CallbackReporter",
-    "CallbackSupport",
     "PrintReporter",
     "Reporter",
     "Reporters",
@@ -54,7 +55,9 @@ class PrintReporter:
 
     def message(self, level: int, text: str) -> None:
         if self._verbose >= level:
-            self._print(textwrap.wrap(f"[gpexperts] {text}", self._width, subsequent_indent="    "))
+            self._print(
+                textwrap.wrap(f"[gpexperts] {printable(text)}", self._width, subsequent_indent="    ")
+            )
 
     @property
     def _width(self) -> int:
@@ -68,7 +71,7 @@ class PrintReporter:
     def _step(self, level: int, text: str) -> None:
         """Print a line of progress, cut to the width of the terminal."""
         if self._verbose >= level:
-            line, width = f"[gpexperts] {text}", self._width
+            line, width = f"[gpexperts] {printable(text)}", self._width
             self._print([line if len(line) <= width else f"{line[: width - 1]}…"])
 
     def start(self, stage: str, total: int | None) -> None:
@@ -137,55 +140,6 @@ def report_only_to(reporter: Reporter) -> Iterator[None]:
         _active.reset(token)
 
 
-# ------------------------------------------------------------------------- scikit-learn's callbacks
-
-try:
-    from sklearn.callback import CallbackSupportMixin as CallbackSupport
-    from sklearn.callback import with_callbacks
-except ImportError:  # scikit-learn before 1.9 has no callbacks
-
-    class CallbackSupport:  # type: ignore[no-redef]
-        """Replaces scikit-learn's mixin, which has `set_callbacks`."""
-
-    def with_callbacks(method: Any) -> Any:
-        return method
-
-
-class CallbackReporter:
-    """Notify scikit-learn's callbacks: `fit` is the task, its stages are subtasks, their steps leaves.
-
-    A callback cannot stop a fit early: the model after a single step of the optimiser is not complete.
-    """
-
-    def __init__(self, estimator: Any) -> None:
-        self._estimator = estimator
-        self._fit = estimator._init_callback_context(max_subtasks=None)  # noqa: SLF001 (scikit-learn's hook)
-        self._fit.call_on_fit_task_begin(estimator=estimator)
-        self._stage: Any = None
-
-    def message(self, level: int, text: str) -> None:
-        pass
-
-    def start(self, stage: str, total: int | None) -> None:
-        self._end_stage()
-        self._stage = self._fit.subcontext(task_name=stage, max_subtasks=None)
-        self._stage.call_on_fit_task_begin(estimator=self._estimator)
-
-    def advance(self, steps: int, note: str) -> None:
-        step = self._stage.subcontext(task_name=note)
-        step.call_on_fit_task_begin(estimator=self._estimator)
-        step.call_on_fit_task_end(estimator=self._estimator)
-
-    def finish(self) -> None:
-        self._end_stage()
-        self._fit.call_on_fit_task_end(estimator=self._estimator)
-
-    def _end_stage(self) -> None:
-        if self._stage is not None:
-            self._stage.call_on_fit_task_end(estimator=self._estimator)
-            self._stage = None
-
-
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 
@@ -199,8 +153,8 @@ def reports_progress(method: Method) -> Method:
     @functools.wraps(method)
     def reporting(self: Any, *args: Any, **kwargs: Any) -> Any:
         own: list[Reporter] = [PrintReporter(self.verbose)] if self.verbose else []
-        if is_fit and (hasattr(self, "_skl_callbacks") or hasattr(self, "_parent_callback_ctx")):
-            own.append(CallbackReporter(self))
+        if is_fit and (callbacks := callback_reporter(self)) is not None:
+            own.append(callbacks)
         with report_to(*own):
             result = method(self, *args, **kwargs)
             reporters().finish()

@@ -13,18 +13,19 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils.validation import check_is_fitted
 
+from gpexperts.callbacks import CallbackSupport
 from gpexperts.engines.dask import portable
 from gpexperts.engines.dask_types import is_collection
 from gpexperts.experts.local import LocalExperts
 from gpexperts.explanation import Explanation
 from gpexperts.fitted import FittedAttributes
 from gpexperts.inputs import query_inputs, training_rows
-from gpexperts.lazy import predict_lazily
+from gpexperts.lazy import lazy_interval, predict_lazily
 from gpexperts.metrics import gaussian_log_density
 from gpexperts.parameters import PARAMETERS, RENAMED, documented
 from gpexperts.pipeline import fit_model
 from gpexperts.predictor import Predictor
-from gpexperts.progress import CallbackSupport, reports_progress
+from gpexperts.progress import reports_progress
 from gpexperts.settings import Settings
 
 __all__ = ["DistributedGPRegressor", "load"]
@@ -110,9 +111,9 @@ class DistributedGPRegressor(FittedAttributes, CallbackSupport, RegressorMixin, 
         random_state: Any = None,
         verbose: int = 0,
         calibrate: str | None = None,
-        noise: str = "gaussian",
+        noise: str = "auto",
         target_transform: Any = None,
-        trend: Any = None,
+        trend: Any = "auto",
         trend_role: str = "auto",
     ) -> None:
         self.n_experts = n_experts
@@ -295,12 +296,12 @@ class DistributedGPRegressor(FittedAttributes, CallbackSupport, RegressorMixin, 
         if not self._is_lazy(X):
             mean, lower, upper = predictor.interval(self._queries(X), level)
             return model.shaped(mean), model.shaped(lower), model.shaped(upper)
-        width = predictor.interval_width(level)
+        widths = predictor.interval_widths(level)
         mean, std = self._predicted(predictor, X, return_std=True)
         if model.target is None:
-            return mean, mean - width * std, mean + width * std
+            return mean, *lazy_interval(mean, std, widths)
         names = self._known_names()
-        return mean, *predict_lazily(predictor, X, names, return_std=True, latent=False, width=width)
+        return mean, *predict_lazily(predictor, X, names, return_std=True, latent=False, widths=widths)
 
     @reports_progress
     def log_density(self, X: Any, y: Any) -> np.ndarray:
@@ -325,7 +326,7 @@ class DistributedGPRegressor(FittedAttributes, CallbackSupport, RegressorMixin, 
         Z, targets = self._queries(X), np.asarray(y, dtype=float)
         if targets.shape != ((len(Z),) if model.one_output else (len(Z), model.n_outputs)):
             raise ValueError(f"X has {len(Z)} rows, and y has the shape {targets.shape}.")
-        return np.asarray(model.shaped(predictor.scored(Z, targets.reshape(len(Z), -1))[1]))
+        return np.asarray(model.shaped(predictor.scored(Z, targets.reshape(len(Z), -1)).log_density))
 
     def _predicted(self, predictor: Predictor, X: Any, *, return_std: bool, latent: bool = False) -> Any:
         model = predictor.model
@@ -339,11 +340,12 @@ class DistributedGPRegressor(FittedAttributes, CallbackSupport, RegressorMixin, 
         """Predict intervals that contain a new observation with the given probability.
 
         They are mean ± width · std, or with `target_transform` those of the transformed target, transformed
-        back. Without `calibrate` the width is a quantile of |y − mean| / std of the
-        held-out rows that chose the experts (that of a Gaussian where there are too few of them). With
-        ``"scale"`` it is that of a Gaussian. With ``"conformal"`` it is a quantile for rows that nothing else
-        has used: the probability then holds for any model, on average over new rows that are drawn like the
-        training rows.
+        back. Without `calibrate` the width is a quantile of |y − mean| / std of the held-out rows that chose
+        the experts, in groups of rows with similar std; with too few rows for that, it is that of Student's t
+        with n − 1 degrees of freedom, or of a Gaussian if the hyperparameters are given. With ``"scale"`` it
+        is that of a Gaussian. With ``"conformal"`` it is also multiplied by a quantile for rows that nothing
+        else has used: the probability then holds for any model, on average over new rows that are drawn like
+        the training rows.
 
         Parameters
         ----------

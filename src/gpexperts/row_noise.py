@@ -100,9 +100,9 @@ def with_precision(noise: np.ndarray, precision: np.ndarray, share: np.ndarray) 
     return np.column_stack([given, precision, share])
 
 
-ORDINARY = 4.0
+ORDINARY = 6.0
 """Standard deviations within which a row is ordinary. Its precision is 1: weights that vary among ordinary
-rows cost accuracy where there are no outliers (10 % on airfoil)."""
+rows cost accuracy where there are no outliers."""
 
 
 def precisions(noise: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

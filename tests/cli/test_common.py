@@ -63,7 +63,6 @@ ERRORS = {
     ("fit", "empty.csv", *FIT[2:]): "is empty",
     ("fit", "header.csv", *FIT[2:]): "has no rows",
     ("fit", "ragged.csv", *FIT[2:]): "ragged.csv cannot be read: CSV parse error",
-    ("fit", "clash.csv", *FIT[2:]): "makes an input 'a=x', which is also a column",
     ("fit", "blank.csv", *FIT[2:]): "is left as an input (a: all values are missing)",
     ("fit", "gaps.csv", *FIT[2:], "--drop-missing"): "no row without missing values: 1 are missing in a",
     ("fit", "bad.csv", *FIT[2:]): "2 problems. The target price holds text, such as x, y, z; a "
@@ -106,7 +105,6 @@ def test_errors_end_with_code_2_and_one_paragraph(run, args: tuple[str, ...]) ->
     Path("bad.csv").write_text("price,a\nx,1\ny,2\nz,b\nx,3\n")
     Path("gaps.csv").write_text("a,b,price\n,1,2\n1,,3\n")
     pq.write_table(pa.table({"area": [[1.0]], "rooms": [1], "town": ["west"]}), "lists.parquet")
-    Path("clash.csv").write_text("a,a=x,price\nx,1,2\ny,2,3\n")
     Path("blank.csv").write_text(table_with("a", "", "NA"))
     Path("cut.gpx").write_bytes(Path("houses.gpx").read_bytes()[:-100])
     Path("words.csv").write_text("area,rooms,town\nlarge,2,west\n")

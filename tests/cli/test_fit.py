@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import re
 from pathlib import Path
@@ -13,7 +12,6 @@ import pyarrow.csv as pacsv
 import pytest
 
 import gpexperts
-from gpexperts.parameters import PARAMETERS
 from tests.cli.houses import FIT, direct, read_as, write_as
 
 # A length scale at its bound is reported, which is no failure of the command.
@@ -130,16 +128,6 @@ def test_booleans_and_integers_are_numbers(run) -> None:
     assert run("predict", "new.gpx", "garden.csv", "-o", "out.csv").code == 0
 
 
-@pytest.mark.parametrize("option", ["trend", "target_transform", "weights", "noise_std"])
-def test_options_that_the_estimator_lacks_are_refused_by_name(run, option: str) -> None:
-    """Until the estimator has them; then they are passed on."""
-    known = {**PARAMETERS, **inspect.signature(gpexperts.DistributedGPRegressor.fit).parameters}
-    if {"weights": "sample_weight"}.get(option, option) in known:
-        pytest.skip("the estimator has it")
-    flag = f"--{option.replace('_', '-')}"
-    assert f"{flag} is not supported by this version" in run(*FIT, flag, "rooms").err
-
-
 def test_weights_and_noise_are_passed_to_fit(run, monkeypatch) -> None:
     passed = {}
 
@@ -153,4 +141,4 @@ def test_weights_and_noise_are_passed_to_fit(run, monkeypatch) -> None:
     np.testing.assert_array_equal(passed["sample_weight"], table["rooms"].to_numpy())
     np.testing.assert_array_equal(passed["noise_std"], table["area"].to_numpy())
     np.testing.assert_array_equal(passed["y"], table["price"].to_numpy())
-    assert passed["names"] == ["town=north", "town=south", "town=west"]
+    assert passed["names"] == ["town"]

@@ -54,7 +54,7 @@ def test_suggested_command_fits_and_predicts_at_the_first_try(run) -> None:
         assert said in ended.err
     ended = run("predict", "readings.gpx", "new.csv", "--keep", "Menge, netto", "-o", "out.csv")
     assert ended.code == 0, ended.err
-    assert "60 rows predicted. Levels that training has not seen: " in ended.err
+    assert "60 rows predicted. Levels that training has not seen, or seen once: " in ended.err
     assert "Region (1 row)" in ended.err
     scores = gpexperts.load("readings.gpx").table_.scores
     assert scores["how"] == "60 of 300 rows, at random"

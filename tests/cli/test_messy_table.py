@@ -11,7 +11,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from gpexperts import DistributedGPRegressor
-from gpexperts.parameters import PARAMETERS
 from tests.messy import TARGET, write_messy
 
 # A length scale at its bound is reported, which is no failure of the command.
@@ -20,9 +19,6 @@ pytestmark = pytest.mark.filterwarnings("default::gpexperts.exceptions.Gpexperts
 
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
-@pytest.mark.xfail(
-    "noise" not in PARAMETERS, reason="outliers need the parameter noise", strict=True, raises=AssertionError
-)
 def test_error_is_near_that_of_a_fit_to_the_clean_numbers(run) -> None:
     table, queries = write_messy(Path())
     command = json.loads(run("inspect", "readings.csv", "-t", TARGET, "--json").out)["command"]

@@ -32,7 +32,7 @@ def test_columns_are_found_by_name_on_standard_input(run) -> None:
     first = lines[1].split(",")
     assert first[0] == '"NA"'  # a kept column is copied as text
     assert float(first[2]) == mean[0]
-    assert float(first[4]) == pytest.approx(mean[0] - model.interval_width(0.5) * std[0])
+    assert float(first[4]) == pytest.approx(mean[0] - model.interval_width(0.5, std)[0] * std[0])
 
 
 def test_explain_adds_selected_experts_and_weights(run) -> None:
@@ -40,7 +40,6 @@ def test_explain_adds_selected_experts_and_weights(run) -> None:
         assert run("predict", "houses.gpx", "new_houses.csv", "--explain", "-o", out).code == 0
     out = pq.read_table("out.parquet")
     model = gpexperts.load("houses.gpx")
-    del model.feature_names_in_
     explanation = model.explain(inputs(pacsv.read_csv("new_houses.csv")))
     selected = explanation.experts >= 0
     weights, experts = out["weights"].to_pylist(), out["experts"].to_pylist()
@@ -60,7 +59,6 @@ def test_explain_adds_the_rows_of_the_own_expert(run, n_selected: str) -> None:
         assert run("predict", "own.gpx", "new_houses.csv", "--explain", "-o", out).code == 0
     out = pq.read_table("out.parquet").to_pylist()
     model = gpexperts.load("own.gpx")
-    del model.feature_names_in_
     own = model.explain(inputs(pacsv.read_csv("new_houses.csv"))).own
     for q, row in enumerate(out):
         assert len(row["experts"]) <= int(n_selected)
@@ -89,7 +87,7 @@ def test_conformal_intervals_equal_those_of_python(run) -> None:
     table = pacsv.read_csv("test_houses.csv")
     mean, std = direct(model, table)
     y = table["price"].to_numpy()
-    inside = [np.abs(y - mean) <= model.interval_width(level) * std for level in (0.5, 0.9, 0.95)]
+    inside = [np.abs(y - mean) <= model.interval_width(level, std) * std for level in (0.5, 0.9, 0.95)]
 
     for explain in ([], ["--explain"]):
         ended = run("predict", "new.gpx", "test_houses.csv", "--level", "0.9", "-o", "out.parquet", *explain)
@@ -98,7 +96,7 @@ def test_conformal_intervals_equal_those_of_python(run) -> None:
         lower, upper = out["lower"].to_numpy(), out["upper"].to_numpy()
         np.testing.assert_array_equal(out["std"].to_numpy(), std)
         np.testing.assert_array_equal((lower <= y) & (y <= upper), inside[1])
-        np.testing.assert_allclose(upper - lower, 2 * model.interval_width(0.9) * std)
+        np.testing.assert_allclose(upper - lower, 2 * model.interval_width(0.9, std) * std)
 
     shares = json.loads(run("evaluate", "new.gpx", "test_houses.csv", "--json").out)["coverage"]
     assert [shares[level] for level in ("0.5", "0.9", "0.95")] == [pytest.approx(i.mean()) for i in inside]
@@ -123,8 +121,9 @@ def test_every_row_is_kept_and_kept_columns_keep_their_types(run) -> None:
     assert ended.code == 0
     assert ended.err == (
         "3 rows predicted. 2 rows cannot be predicted (area is 'large' in row 3; 1 without area; 1 without "
-        "rooms; 1 without town). Levels that training has not seen: town (1 row). Outside the range of the "
-        "training rows: area (1 row). Gaps in columns that had none in training were filled: rooms (1 row).\n"
+        "rooms; 1 without town). Levels that training has not seen, or seen once: town (1 row). Outside the "
+        "range of the training rows: area (1 row). Gaps in columns that had none in training were filled: "
+        "rooms (1 row).\n"
     )
     out = pq.read_table("out.parquet")
     assert [str(out.schema.field(name).type) for name in ("key", "code", "day")] == [
@@ -154,10 +153,7 @@ def test_several_targets(run) -> None:
     out = pq.read_table("out.parquet")
     ends = ("mean", "std", "lower", "upper")
     assert out.column_names == [*(f"{t}_{end}" for t in ("price", "rooms") for end in ends), "outside"]
-    model = gpexperts.load("two.gpx")
-    del model.feature_names_in_
-    table = pacsv.read_csv("new_houses.csv")
-    X = np.delete(inputs(table), 1, axis=1)  # without rooms
+    model, X = gpexperts.load("two.gpx"), inputs(pacsv.read_csv("new_houses.csv")).drop(["rooms"])
     np.testing.assert_array_equal(np.column_stack([out["price_mean"], out["rooms_mean"]]), model.predict(X))
     assert json.loads(run("evaluate", "two.gpx", "test_houses.csv", "--json").out)["n"] == 60
     assert (

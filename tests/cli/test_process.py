@@ -127,3 +127,82 @@ def test_completion(run) -> None:
         capture_output=True, text=True,
     )  # fmt: skip
     assert offered.stdout.split() == ["matern12", "matern32", "matern52"]
+
+
+# --------------------------------------------------------------------------------- signals, streams
+
+
+def waiting_for_input() -> subprocess.Popen[bytes]:
+    """A command that has begun to read its standard input."""
+    process = subprocess.Popen(
+        [*COMMAND, "predict", "houses.gpx", "-", "-o", "out.csv"],
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert process.stdin is not None
+    process.stdin.write(b"area,rooms,town\n" + b"50,2,west\n" * 500_000)  # blocks until it is read
+    process.stdin.flush()
+    return process
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGTERM, 143), pytest.param(signal.SIGHUP, 129, marks=pytest.mark.slow)]
+)
+def test_signals_end_a_command_like_an_interrupt(run, number: int, code: int) -> None:
+    before = sorted(os.listdir())
+    with waiting_for_input() as process:
+        process.send_signal(number)
+        process.send_signal(number)  # the kernel and the shell both send SIGHUP
+        assert process.wait(timeout=100) == code
+        assert b"Traceback" not in process.stderr.read()
+    assert sorted(os.listdir()) == before
+
+
+def test_handlers_of_the_caller_are_kept(run) -> None:
+    """An ignored signal stays ignored, as `nohup` wants it, and afterwards all is as before."""
+    with pytest.MonkeyPatch.context() as patch:
+        hup = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        term = signal.getsignal(signal.SIGTERM)
+        seen = []
+
+        def look(*_: object) -> None:
+            seen.append((signal.getsignal(signal.SIGHUP), signal.getsignal(signal.SIGTERM)))
+
+        patch.setattr("gpexperts.cli.info._facts", lambda path: look() or {})
+        try:
+            assert run("info", "houses.gpx", "--json").code == 0
+            assert seen[0][0] == signal.SIG_IGN
+            assert callable(seen[0][1])
+            assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+            assert signal.getsignal(signal.SIGTERM) == term
+        finally:
+            signal.signal(signal.SIGHUP, hup)
+
+
+def closed(args: tuple[str, ...], descriptors: str) -> subprocess.CompletedProcess[str]:
+    """Run a command whose standard streams are closed by the shell."""
+    script = 'exec "$@" ' + " ".join(f"{fd}>&-" for fd in descriptors)
+    return subprocess.run(["sh", "-c", script, "sh", *COMMAND, *args], capture_output=True, text=True)
+
+
+@pytest.mark.parametrize(
+    ("args", "descriptors", "code", "message"),
+    [
+        (("predict", "houses.gpx", "-", "-o", "out.csv"), "0", 2, "Standard input is closed"),
+        pytest.param(("info", "houses.gpx"), "1", 2, "Standard output is closed", marks=pytest.mark.slow),
+        (("predict", "houses.gpx", "new_houses.csv", "-o", "-"), "01", 2, "Standard output is closed"),
+        pytest.param(
+            ("predict", "houses.gpx", "new_houses.csv", "-o", "out.csv"), "012", 0, "", marks=pytest.mark.slow
+        ),
+    ],
+)
+def test_closed_streams(run, args: tuple[str, ...], descriptors: str, code: int, message: str) -> None:
+    model, table = Path("houses.gpx").read_bytes(), Path("new_houses.csv").read_bytes()
+    done = closed(args, descriptors)
+    assert done.returncode == code, done
+    assert message in done.stderr
+    assert "unexpected" not in done.stderr
+    # A message must not be written to a file that got the descriptor of a closed stream.
+    assert (Path("houses.gpx").read_bytes(), Path("new_houses.csv").read_bytes()) == (model, table)
+    if code == 0:
+        assert len(Path("out.csv").read_text().splitlines()) == 21

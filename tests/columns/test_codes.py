@@ -6,13 +6,15 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import pdist
 
-from gpexperts.columns.codes import DEGREES, MOST_LEVELS, code_degree, level_points, n_columns
+from gpexperts.columns.codes import DEGREES, MOST_LEVELS, code_degree, level_points, most_levels, n_columns
 
 
-@pytest.mark.parametrize(("n", "degree"), [(2, 5), (3, 5), (7, 7), (32, 5), (64, 6), (128, 7)])
+@pytest.mark.parametrize(
+    ("n", "degree"), [(2, 5), (3, 5), (7, 7), (32, 5), (64, 6), (128, 7), (400, 10), (1024, 10)]
+)
 def test_few_levels_are_at_distance_1(n: int, degree: int) -> None:
     points = level_points(n, degree)
-    assert points.shape == (n, n_columns(n, degree)) == (n, n - 1)
+    assert points.shape == (n, n_columns(n, degree)) == (n, n if n > 2 else 1)
     np.testing.assert_allclose(pdist(points), 1.0, rtol=1e-12)
 
 
@@ -35,11 +37,11 @@ def test_one_level_is_one_constant_column() -> None:
 
 @pytest.mark.parametrize(
     ("n", "n_rows", "columns"),
-    [(3, 10**7, 2), (100, 10**4, 99), (400, 10**5, 127), (400, 10**6, 31), (1025, 10**6, 63),
-     (MOST_LEVELS, 10**7, 127)],
+    [(3, 10**7, 3), (100, 10**4, 100), (400, 8 * 10**4, 400), (400, 10**5, 127), (400, 10**6, 31),
+     (1024, 10**4, 1024), (1025, 10**4, 127), (1025, 10**6, 63), (MOST_LEVELS, 10**7, 127)],
 )  # fmt: skip
 def test_columns_depend_on_the_number_of_rows(n: int, n_rows: int, columns: int) -> None:
     degree = code_degree(n, n_rows)
     assert degree in DEGREES
-    assert n <= 4**degree
+    assert n <= most_levels(degree)
     assert n_columns(n, degree) == columns

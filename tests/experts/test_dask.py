@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
-import types
-from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import dask.array as da
 import dask.dataframe as dd
@@ -18,25 +16,18 @@ from sklearn.base import clone
 from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 from sklearn.model_selection import GridSearchCV
 
-from gpexperts import DistributedGPRegressor, inputs, pipeline
+from gpexperts import DistributedGPRegressor, pipeline
 from gpexperts.aggregation import NPAE
 from gpexperts.engines.dask import DaskEngine
 from gpexperts.exceptions import ClusterError, MemoryBudgetError
 from gpexperts.experts.build import _budget_per_shard
 from gpexperts.experts.dask import DaskExperts
 from gpexperts.experts.local import LocalExperts
-from gpexperts.partition import assign, shards
 from gpexperts.selection import SELECTORS
-from tests.clusters import in_process_client
+from tests.clusters import few_rows_are_many
 
 CORRECTED = NPAE(disagreement=4.0, scale=1.2, local_noise=1.0)
 AGGREGATIONS = ["poe", "gpoe", "bcm", "rbcm", "grbcm", "npae", CORRECTED]
-
-
-@pytest.fixture(scope="module")
-def client() -> Iterator[distributed.Client]:
-    with in_process_client() as client:
-        yield client
 
 
 @pytest.fixture(scope="module")
@@ -49,9 +40,7 @@ def data() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 @pytest.fixture
 def _few_rows_are_many(monkeypatch) -> None:
-    for module in (pipeline, inputs, assign):
-        monkeypatch.setattr(module, "SAMPLE_ROWS", 100)
-    monkeypatch.setattr(shards, "SHARD_ROWS", 80)
+    few_rows_are_many(monkeypatch, sample=100, shard=80)
 
 
 def fixed(**settings: Any) -> DistributedGPRegressor:
@@ -135,7 +124,7 @@ def test_gather_skips_shards_without_queries(client, data, monkeypatch, n_select
 def test_factors_are_bounded_by_the_budget_and_the_memory_of_a_worker() -> None:
     class Workers:
         worker_memory: int | None = 10**7
-        client = types.SimpleNamespace(nthreads=lambda: {"a": 1, "b": 1})
+        threads_of_workers: ClassVar[dict[str, int]] = {"a": 1, "b": 1}
 
     engine: Any = Workers()
     assert _budget_per_shard(engine, "auto", 4) == 1_500_000  # 0.3 of a worker, two shards on each

@@ -7,13 +7,59 @@ import json
 import random
 import struct
 import tempfile
+import warnings
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.gaussian_process.kernels import DotProduct, RationalQuadratic, WhiteKernel
 
+from gpexperts import DistributedGPRegressor
+from gpexperts.aggregation import NPAE
 from gpexperts.io import container
+from gpexperts.schema import TableColumn, TableSchema
+from gpexperts.selection import GGMSelector, KNNSelector, NearestRowsSelector
+
+RNG = np.random.default_rng(0)
+X = RNG.uniform(-2, 2, size=(60, 3))
+Y = np.sin(2 * X[:, 0]) + 0.3 * X[:, 1] + 0.05 * RNG.standard_normal(60)
+MIXED = np.column_stack([np.where(X[:, 0] > 1, np.nan, X[:, 0]), X[:, 1], np.round(X[:, 2])])
+
+MODELS: dict[str, dict[str, Any]] = {
+    "knn, with factors": {"selection": KNNSelector(metric="kernel"), "kernel": "auto", "optimizer": "lbfgs"},
+    "dnn, rbcm": {"selection": "dnn", "aggregation": "rbcm", "n_selected": 2},
+    "ggm": {"selection": GGMSelector(inputs=X[:20]), "aggregation": "gpoe"},
+    "all, grbcm": {"selection": "all", "aggregation": "grbcm", "random_state": np.random.RandomState(3)},
+    "hamming, a kernel of sums": {
+        "selection": KNNSelector(metric="hamming"),
+        "aggregation": NPAE(nugget=1e-6, disagreement=4.0),
+        "kernel": 1.0 * RationalQuadratic() + DotProduct() + WhiteKernel(0.1),
+    },
+    "nearest rows": {"selection": NearestRowsSelector(n_candidates=2)},
+    "calibrated": {"calibrate": "conformal"},
+    "own expert": {"n_neighbors": 8, "n_selected": 0},
+    "own expert beside others": {"n_neighbors": 8, "n_selected": 2},
+    "categories and gaps": {"categorical_features": [2], "n_selected": 2},
+}
+
+
+def write_originals(folder: Path) -> dict[str, Path]:
+    """Fit and save a model of every kind; returns the files by name."""
+    paths = {}
+    for i, (name, given) in enumerate(MODELS.items()):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            settings = {"kernel": "rbf", "optimizer": None, "random_state": 0, **given}
+            inputs = MIXED if "categories" in name else X
+            model = DistributedGPRegressor(n_experts=3, **settings).fit(inputs, Y)
+        model.feature_names_in_ = np.array(["a", "b", "c"], dtype=object)
+        columns = [TableColumn(n, "number", "", -2.0, 2.0) for n in "abc"]
+        model.table_ = TableSchema(["y"], columns, "t.csv", "0" * 64, 60, 0, -2.0, 2.0, {"n_experts": 3})
+        paths[name] = folder / f"{i}.gpx"
+        model.save(paths[name], include_factors="factors" in name)
+    return paths
+
 
 CHECKSUM_AT = 8 + len('{"__metadata__":{"gpexperts":"')
 Parts = tuple[dict[str, Any], dict[str, np.ndarray]]

@@ -8,9 +8,9 @@ import os
 import pickle
 import re
 import struct
-import subprocess
 import sys
 import warnings
+from collections.abc import Iterator
 from copy import deepcopy
 from pathlib import Path
 
@@ -18,11 +18,8 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sklearn.gaussian_process.kernels import DotProduct, RationalQuadratic, WhiteKernel
 
 import gpexperts
-from gpexperts import DistributedGPRegressor
-from gpexperts.aggregation import NPAE
 from gpexperts.exceptions import (
     CorruptModelError,
     ModelFileError,
@@ -30,50 +27,21 @@ from gpexperts.exceptions import (
     UnsavableModelError,
 )
 from gpexperts.parameters import PARAMETERS
-from gpexperts.schema import TableColumn, TableSchema
-from gpexperts.selection import GGMSelector, KNNSelector, NearestRowsSelector
 
-from .forging import Parts, forged, put_together, raw_file, taken_apart, with_checksum
-
-RNG = np.random.default_rng(0)
-X = RNG.uniform(-2, 2, size=(60, 3))
-Y = np.sin(2 * X[:, 0]) + 0.3 * X[:, 1] + 0.05 * RNG.standard_normal(60)
-MIXED = np.column_stack([np.where(X[:, 0] > 1, np.nan, X[:, 0]), X[:, 1], np.round(X[:, 2])])
-
-MODELS = {
-    "knn, with factors": {"selection": KNNSelector(metric="kernel"), "kernel": "auto", "optimizer": "lbfgs"},
-    "dnn, rbcm": {"selection": "dnn", "aggregation": "rbcm", "n_selected": 2},
-    "ggm": {"selection": GGMSelector(inputs=X[:20]), "aggregation": "gpoe"},
-    "all, grbcm": {"selection": "all", "aggregation": "grbcm", "random_state": np.random.RandomState(3)},
-    "hamming, a kernel of sums": {
-        "selection": KNNSelector(metric="hamming"),
-        "aggregation": NPAE(nugget=1e-6, disagreement=4.0),
-        "kernel": 1.0 * RationalQuadratic() + DotProduct() + WhiteKernel(0.1),
-    },
-    "nearest rows": {"selection": NearestRowsSelector(n_candidates=2)},
-    "calibrated": {"calibrate": "conformal"},
-    "own expert": {"n_neighbors": 8, "n_selected": 0},
-    "own expert beside others": {"n_neighbors": 8, "n_selected": 2},
-    "categories and gaps": {"categorical_features": [2], "n_selected": 2},
-}
+from .forging import Parts, forged, put_together, raw_file, taken_apart, with_checksum, write_originals
+from .generating import colliding, generated, wide_table
+from .watching import Cost, Watch
 
 
 @pytest.fixture(scope="module")
 def originals(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    folder = tmp_path_factory.mktemp("originals")
-    paths = {}
-    for i, (name, given_settings) in enumerate(MODELS.items()):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            given_settings = {"kernel": "rbf", "optimizer": None, "random_state": 0, **given_settings}
-            inputs = MIXED if "categories" in name else X
-            model = DistributedGPRegressor(n_experts=3, **given_settings).fit(inputs, Y)
-        model.feature_names_in_ = np.array(["a", "b", "c"], dtype=object)
-        columns = [TableColumn(str(name), "number", "", -2.0, 2.0) for name in model.feature_names_in_]
-        model.table_ = TableSchema(["y"], columns, "t.csv", "0" * 64, 60, 0, -2.0, 2.0, {"n_experts": 3})
-        paths[name] = folder / f"{i}.gpx"
-        model.save(paths[name], include_factors="factors" in name)
-    return paths
+    return write_originals(tmp_path_factory.mktemp("originals"))
+
+
+@pytest.fixture(scope="module")
+def watch(originals: dict[str, Path]) -> Iterator[Watch]:
+    with Watch(originals["knn, with factors"]) as watch:
+        yield watch
 
 
 class Apart(list[Parts]):
@@ -396,9 +364,18 @@ def test_an_array_is_used_once(parts: list[Parts], tmp_path: Path) -> None:
 def test_a_long_trace(parts: list[Parts], tmp_path: Path) -> None:
     header, arrays = parts[0][0], dict(parts[0][1])
     for name in [name for name in arrays if name.startswith("model.trace")]:
-        shape = (1_000_000, 0) if arrays[name].ndim == 2 else (1_000_000,)
+        shape = (1_000_000, 1) if arrays[name].ndim == 2 else (1_000_000,)
         arrays[name] = np.zeros(shape, dtype=np.int8)
     assert_refused(tmp_path, put_together(header, arrays), "columns of the trace")
+
+
+def test_an_axis_of_an_empty_array_is_not_long(parts: list[Parts], tmp_path: Path) -> None:
+    """It takes no bytes of the file; a kernel has bounds for each of its 10⁹ length scales."""
+    header, arrays = deepcopy(parts[0][0]), dict(parts[0][1])
+    arrays["scales"] = np.empty((10**9, 0))
+    scales = {"is": "array", "name": "scales", "fortran": False}
+    header["model"]["kernel"] = {"is": "RBF", "params": {"length_scale": scales}}
+    assert_refused(tmp_path, put_together(header, arrays), r"has shape \(1000000000, 0\)")
 
 
 def test_factors_of_no_expert(parts: list[Parts], tmp_path: Path) -> None:
@@ -499,6 +476,9 @@ def _bombs(parts: Parts) -> dict[str, bytes]:
         "many experts per query": changed(("learned", "tuning", "n_selected"), 10**9),
         "a deep kernel": changed(("model", "kernel"), deep_kernel(50)),
         "kernels without end": changed(("model", "kernel"), [deep_kernel(20)] * 1000),
+        "keys of one hash": changed(("model", "choices", "kernel", "evidence"), colliding(40_000)),
+        "a size of a megabyte": changed(("parameters", "memory_budget"), "1" * 1_000_000 + "!"),
+        "a table of many columns": changed(("table",), wide_table(1_000_000, 20_000)),
         "5,000 threads": changed(("model", "kernel"), pairwise(pairwise_kernels_kwargs=threads(5000))),
         "a large network": changed(
             ("parameters", "selection"), {"is": "DNNSelector", "params": {"hidden_units": 10**9}}
@@ -506,50 +486,36 @@ def _bombs(parts: Parts) -> dict[str, bytes]:
     }
 
 
-_MEASURE = """
-import os, re, sys, time
-import gpexperts
-from gpexperts.exceptions import ModelFileError
-
-def memory(name):
-    with open("/proc/self/status") as file:
-        return int(re.search(name + r":\\s+(\\d+) kB", file.read())[1])
-
-good, *bad = sys.argv[1:]
-gpexperts.load(good)
-for path in bad:
-    with open("/proc/self/clear_refs", "w") as file:
-        file.write("5")  # the peak starts anew
-    before, began = memory("VmRSS"), time.process_time()
-    try:
-        gpexperts.load(path)
-        end = "loaded"
-    except ModelFileError:
-        end = "refused"
-    spent = time.process_time() - began
-    print(end, memory("VmHWM") - before, spent, len(os.listdir("/proc/self/task")), path)
-"""
-
-
 def test_bombs_cost_little(originals: dict[str, Path], parts: list[Parts], tmp_path: Path) -> None:
     """Time, memory and threads of each are limited by the length of its file."""
-    names = []
-    for i, (_, content) in enumerate(_bombs(parts[0]).items()):
-        names.append(tmp_path / f"{i}.gpx")
-        names[-1].write_bytes(content)
-    good = originals["knn, with factors"]
-    done = subprocess.run(
-        [sys.executable, "-c", _MEASURE, good, *names], capture_output=True, text=True, check=True
-    )
-    lines = done.stdout.splitlines()
-    assert len(lines) == len(names)
-    for line, name in zip(lines, names, strict=True):
-        end, kilobytes, seconds, threads, _ = line.split(maxsplit=4)
-        megabytes = name.stat().st_size / 1e6
-        assert end == "refused", line
-        assert int(kilobytes) / 1e3 < 50 + 10 * megabytes, line
-        assert float(seconds) < 1 + megabytes / 10, line
-        assert int(threads) < 50, line
+    path = tmp_path / "bomb.gpx"
+    with Watch(originals["knn, with factors"]) as watch:
+        for name, content in _bombs(parts[0]).items():
+            path.write_bytes(content)
+            cost = watch.load(path)
+            assert cost.end == "refused", (name, cost)
+            assert cost.excess() == [], (name, cost)
+
+
+def test_the_watch_sees_what_a_file_costs(originals: dict[str, Path], tmp_path: Path) -> None:
+    small = Cost("loaded", bytes=1_000_000, megabytes=59.0, seconds=1.05, threads=30)
+    assert small.excess() == []
+    large = Cost("crashed", bytes=1_000_000, megabytes=61.0, seconds=1.15, threads=60)
+    assert [line.split(":")[0] for line in large.excess()] == ["end", "memory", "time", "threads"]
+    with Watch(originals["ggm"]) as watch:
+        assert watch.load(originals["ggm"]).end == "loaded"
+        assert watch.load(tmp_path / "none.gpx").end == "crashed"  # no ModelFileError
+        assert watch.load(originals["ggm"]).end == "loaded"  # by another process
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_generated_files_cost_little(
+    seed: int, originals: dict[str, Path], parts: list[Parts], tmp_path: Path, watch: Watch
+) -> None:
+    path = tmp_path / "generated.gpx"
+    path.write_bytes(generated(parts, seed))
+    cost = watch.load(path)
+    assert cost.excess() == [], cost
 
 
 def test_a_header_may_not_be_longer_than_is_allowed(tmp_path: Path) -> None:

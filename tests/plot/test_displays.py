@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from gpexperts import DistributedGPRegressor, plot
+from tests.problems import PLAIN
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
@@ -90,7 +91,7 @@ def test_without_an_axis_a_figure_is_made(model: DistributedGPRegressor) -> None
 
 def test_stages_are_separate_lines() -> None:
     X = RNG.uniform(size=(1700, 1))  # too many for the exact likelihood: several stages
-    model = DistributedGPRegressor(kernel="rbf", n_experts=4, random_state=0)
+    model = DistributedGPRegressor(kernel="rbf", n_experts=4, random_state=0, **PLAIN)
     model.fit(X, np.sin(8 * X[:, 0]) + 0.1 * RNG.standard_normal(1700))
     display = plot.TraceDisplay.from_estimator(model)
     n_stages = model.trace_[-1].stage + 1
@@ -103,7 +104,7 @@ def test_the_band_is_the_interval(model: DistributedGPRegressor, ax) -> None:
     display = plot.PredictionDisplay1D.from_estimator(model, level=0.9, ax=ax)
     mean, std = model.predict(display.x[:, None], return_std=True)
     upper = ax.collections[0].get_paths()[0].vertices[:, 1].max()
-    assert upper == pytest.approx((mean + model.interval_width(0.9) * std).max())
+    assert upper == pytest.approx((mean + model.interval_width(0.9, std) * std).max())
 
 
 def test_calibration_curve_of_calibrated_and_overconfident_predictions(ax) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 import re
 from pathlib import Path
@@ -190,6 +192,16 @@ def test_the_page_has_no_external_addresses(page_file: Path) -> None:
     page = page_file.read_text()
     without_namespace = page.replace("http://www.w3.org/2000/svg", "")
     assert not re.search(r"https?://|//cdn|@import|url\(", without_namespace)
+
+
+def test_the_policy_allows_the_text_of_this_page_only(page_file: Path) -> None:
+    page = page_file.read_text()
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', page)[1]
+    assert "unsafe" not in policy
+    for element in ("style", "script"):
+        (text,) = re.findall(rf"<{element}>(.*?)</{element}>", page, flags=re.DOTALL)
+        digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        assert f"{element}-src 'sha256-{digest}';" in policy
 
 
 # ----------------------------------------------------------------------------------------- browser

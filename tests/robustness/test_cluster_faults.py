@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import dask
+import dask.array as da
 import distributed
 import numpy as np
 import pandas as pd
@@ -26,7 +26,7 @@ from gpexperts import DistributedGPRegressor
 from gpexperts.engines.dask import DaskEngine, portable
 from gpexperts.exceptions import ClusterError
 from gpexperts.experts.build import _placed
-from tests.clusters import LIMIT
+from tests.clusters import LIMIT, ByHand, kill_worker_at, process_client, started_by_hand
 
 
 class SlowRBF(RBF):
@@ -46,33 +46,17 @@ class DeadlyRBF(RBF):
         return super().__call__(X, Y, eval_gradient)
 
 
-def start_cluster(n_workers: int) -> distributed.LocalCluster:
-    settings = {"threads_per_worker": 1, "memory_limit": "500MB", "dashboard_address": ":0"}
-    return distributed.LocalCluster(n_workers=n_workers, **settings)
-
-
 @pytest.fixture
 def fragile() -> Iterator[distributed.Client]:
     """A cluster whose workers are killed; they are started again."""
-    with dask.config.set({"distributed.scheduler.allowed-failures": 2}):  # noqa: SIM117
-        with start_cluster(2) as cluster, distributed.Client(cluster, set_as_default=False) as client:
-            yield client
+    with process_client(2) as client:
+        yield client
 
 
 @pytest.fixture
-def by_hand() -> Iterator[tuple[distributed.Client, list[subprocess.Popen[bytes]]]]:
-    """A scheduler and two workers from the command line, which are not started again."""
-    with start_cluster(0) as cluster, distributed.Client(cluster, set_as_default=False) as client:
-        command = [sys.executable, "-m", "distributed.cli.dask_worker", cluster.scheduler_address]
-        command += ["--no-nanny", "--nthreads", "1", "--memory-limit", "500MB", "--no-dashboard"]
-        workers = [subprocess.Popen(command, stderr=subprocess.DEVNULL) for _ in range(2)]
-        try:
-            client.wait_for_workers(2, timeout=LIMIT)
-            yield client, workers
-        finally:
-            for worker in workers:
-                worker.kill()
-                worker.wait(LIMIT)
+def by_hand() -> Iterator[ByHand]:
+    with started_by_hand() as cluster:
+        yield cluster
 
 
 @pytest.fixture(scope="module")
@@ -96,24 +80,6 @@ def unfitted(kernel: type[RBF] = RBF, **settings: Any) -> DistributedGPRegressor
     return DistributedGPRegressor(**(given | settings))
 
 
-def kill_worker_at(client: distributed.Client, task: str) -> threading.Thread:
-    """Send SIGKILL to the first worker that runs some task."""
-
-    def watch() -> None:
-        until = time.monotonic() + LIMIT
-        while time.monotonic() < until:
-            for address, keys in client.processing().items():
-                if any(task in str(key) for key in keys):
-                    pid = client.run(os.getpid, workers=[address])[address]
-                    os.kill(pid, signal.SIGKILL)
-                    return
-            time.sleep(0.01)
-
-    thread = threading.Thread(target=watch)
-    thread.start()
-    return thread
-
-
 @pytest.mark.parametrize(
     "task", [pytest.param("block_likelihood", marks=pytest.mark.slow), "predictions of experts"]
 )
@@ -133,7 +99,7 @@ def test_a_killed_worker_does_not_change_the_model(fragile, data, task: str) -> 
 
 @pytest.mark.slow
 def test_workers_that_leave_are_replaced_by_the_others(by_hand, data) -> None:
-    client, workers = by_hand
+    client, _, workers = by_hand
     X, y, X_new = data
     there = unfitted(engine=client).fit(X, y)
     before = there.predict(X_new)
@@ -143,7 +109,7 @@ def test_workers_that_leave_are_replaced_by_the_others(by_hand, data) -> None:
 
 
 def test_no_worker_is_an_error_within_the_patience(by_hand, data) -> None:
-    client, workers = by_hand
+    client, _, workers = by_hand
     X, y, X_new = data
     there = unfitted(engine=DaskEngine(portable(client).address, patience=3.0)).fit(X, y)
     for worker in workers:
@@ -152,6 +118,34 @@ def test_no_worker_is_an_error_within_the_patience(by_hand, data) -> None:
     with pytest.raises(ClusterError, match="no worker for 3 s"):
         there.predict(X_new)
     assert time.monotonic() - began < LIMIT
+
+
+@pytest.mark.slow
+def test_a_model_whose_scheduler_is_gone_must_be_fitted_again(by_hand, data) -> None:
+    client, scheduler, _ = by_hand
+    X, y, X_new = data
+    there = unfitted(engine=DaskEngine(portable(client).address, patience=40.0)).fit(X, y)
+    lazy = there.predict(da.from_array(X_new, chunks=(10, 2)))
+    scheduler.kill()
+    scheduler.wait(LIMIT)
+    began = time.monotonic()
+    for predict in (lambda: there.predict(X_new), lazy.compute):
+        with pytest.raises(ClusterError, match=r"[Ff]it the model again|must then be fitted again"):
+            predict()
+    assert time.monotonic() - began < LIMIT
+
+
+@pytest.mark.slow
+def test_workers_without_memory_are_named(data) -> None:
+    """Every worker takes more than 1 % of its memory, and is paused from the beginning."""
+    X, y, _ = data
+    settings = {"distributed.worker.memory.pause": 0.01, "distributed.worker.memory.terminate": False}
+    with dask.config.set(settings), process_client(2) as client:
+        there = unfitted(engine=DaskEngine(portable(client).address, patience=10.0))
+        began = time.monotonic()
+        with pytest.raises(ClusterError, match=r"Worker tcp://\S+ .*is paused: out of memory \("):
+            there.fit(X, y)
+        assert time.monotonic() - began < LIMIT
 
 
 @pytest.mark.slow

@@ -87,4 +87,4 @@ def test_rows_outside_the_range_of_training() -> None:
     assert {name: rows.tolist() for name, rows in found.items()} == {
         "a": [False, True, False, True], "b": [False, True, False, False], "c": [False, False, False, True],
     }  # fmt: skip
-    assert outside_texts(found, 4) == [None, "a, b", None, "a, c"]
+    assert outside_texts(found, 4) == [None, "a; b", None, "a; c"]

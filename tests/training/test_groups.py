@@ -46,6 +46,19 @@ def test_the_length_scale_of_the_group_is_below_its_steps(sample_rows: int | Non
     assert within > 0.1
 
 
+def test_a_group_is_found_beside_a_category() -> None:
+    X, y = grouped(1500, levels=30)
+    X, index = np.hstack([X, np.eye(3)[np.arange(1500) % 3]]), np.array([0, 1, 2, 2, 2])
+    source = ArrayRows(X, y)
+    sample, rng = source.take(np.arange(1500)), np.random.RandomState(0)
+    sampler = BlockSampler(source, sample, np.arange(1), rng, index)
+    units = Standardizer.identity(5)
+    candidates = candidate_covariances("auto", sampler.spread, sampler.y_spread, units, index)
+    found = start_by_groups(candidates["matern12"], sampler, ENGINE)
+    assert found is not None
+    assert found.metric(np.ones(5))[0] < 1 / 30
+
+
 @pytest.mark.parametrize("worthwhile", [-1.0, 10.0])
 def test_polishing_keeps_what_predicts_fresh_rows_best(
     monkeypatch: pytest.MonkeyPatch, worthwhile: float

@@ -17,13 +17,13 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 from sklearn.linear_model import LinearRegression
 from sklearn.tree import DecisionTreeRegressor
 
-from gpexperts import DistributedGPRegressor, inputs, inspection, load, pipeline
+from gpexperts import DistributedGPRegressor, inputs, inspection, load, pipeline, preprocess
 from gpexperts.exceptions import CorruptModelError, TrendError, UnsavableModelError
 from gpexperts.experts.dask import DaskExperts
 from gpexperts.io.trends import _check_trees
 from gpexperts.partition import assign, shards
 from gpexperts.rows.arrays import ArrayRows
-from gpexperts.trend import ROLES, crossfit
+from gpexperts.trend import ROLES, crossfit, regressors
 from gpexperts.trend.crossfit import FOLDS, cross_fit
 from gpexperts.trend.trees import Trees, trees_of
 from tests.clusters import in_process_client
@@ -67,6 +67,15 @@ class Failing(Recorder):
 
 
 FIRST = X[0]
+FITS: list[int] = []
+
+
+class Counting(Recorder):
+    """Counts how often it is fitted."""
+
+    def fit(self, X: np.ndarray, y: np.ndarray, sample_weight: np.ndarray | None = None) -> Counting:
+        FITS.append(len(X))
+        return super().fit(X, y)
 
 
 # ------------------------------------------------------------------------------------ cross-fitting
@@ -74,14 +83,48 @@ FIRST = X[0]
 
 def test_no_row_is_predicted_by_a_regressor_that_has_seen_it() -> None:
     found = cross_fit(Recorder(), ArrayRows(X, Y[:, None]), np.random.RandomState(0))
+    assert found is not None
     np.testing.assert_array_equal(found.values, 0.0)
     np.testing.assert_array_equal(found.trend.predict(X), 1.0)
     np.testing.assert_array_equal(found.trend.predict(T), 0.0)
 
 
+def test_rows_with_equal_inputs_are_in_one_fold() -> None:
+    """Otherwise a trend that is an input would tell them apart, and hide the noise that they show."""
+    twice = np.concatenate([X[:60], X[:60] + 0.0, -0.0 * X[:20], 0.0 * X[:20]])
+    found = cross_fit(TREE, ArrayRows(twice, RNG.standard_normal((160, 1))), np.random.RandomState(0))
+    assert found is not None
+    np.testing.assert_array_equal(found.values[:60], found.values[60:120])
+    assert len(np.unique(found.values[120:])) == 1
+
+
+def test_folds_choose_the_number_of_trees() -> None:
+    found = cross_fit("boosting", ArrayRows(X, Y[:, None]), np.random.RandomState(0))
+    assert found is not None
+    (trees,) = found.trend.predictors
+    fold = np.random.RandomState(0)
+    seed = int(fold.randint(2**31 - 1))
+    fold = fold.permutation(np.arange(150) % FOLDS)
+    errors = np.zeros(regressors.MOST_TREES)
+    for f in range(FOLDS):
+        one = regressors.new_regressor("boosting", 150, seed).fit(X[fold != f], Y[fold != f])
+        errors += [((y - Y[fold == f]) ** 2).sum() for y in one.staged_predict(X[fold == f])]
+    assert len(trees.start) - 1 == np.argmin(errors) + 1
+    assert found.error == pytest.approx(errors.min() / 150 / Y.var())
+
+
+def test_a_hopeless_trend_is_given_up_after_one_fold() -> None:
+    counted = Counting()
+    assert cross_fit(counted, ArrayRows(X, Y[:, None]), np.random.RandomState(0), worst=0.5) is None
+    assert len(FITS) == 1
+    assert cross_fit(counted, ArrayRows(X, Y[:, None]), np.random.RandomState(0)) is not None
+    assert len(FITS) == 1 + FOLDS + 1
+
+
 def test_rows_outside_the_sample_get_the_trend_of_queries(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(crossfit, "MAX_ROWS", 60)
     found = cross_fit(TREE, ArrayRows(X, Y[:, None]), np.random.RandomState(0))
+    assert found is not None
     assert len(found.number) == 60
     outside = np.setdiff1d(np.arange(150), found.number)
     np.testing.assert_array_equal(found.at(outside, X[outside]), found.trend.predict(X[outside]))
@@ -162,14 +205,25 @@ def test_trend_of_several_outputs_with_calibration() -> None:
     np.testing.assert_allclose(fitted.predict(T)[:, 1], T[:, 0], atol=0.1)
 
 
-def test_auto_takes_boosting_for_jumps_and_nothing_for_a_smooth_function() -> None:
+def test_auto_takes_boosting_for_jumps_and_nothing_for_a_smooth_function(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(preprocess, "FEWEST_ROWS", 150)
     settings: dict[str, Any] = {"trend": "auto", "kernel": "rbf", "n_jobs": 1, "random_state": 0}
     jumps = DistributedGPRegressor(**settings).fit(X, Y)
     assert str(jumps.choices_["trend"].value).startswith("boosting")
+    assert set(jumps.choices_["trend"].evidence["nlpd"]) > {"none", "boosting as mean", "boosting as input"}
     smooth = DistributedGPRegressor(**settings).fit(X, SMOOTH)
     assert smooth.choices_["trend"].value is None
     assert smooth.model_.trend is None
-    assert set(smooth.choices_["trend"].evidence["nlpd"]) > {"none", "linear as mean", "boosting as input"}
+
+
+def test_auto_is_nothing_for_few_rows_and_given_hyperparameters() -> None:
+    few = DistributedGPRegressor(trend="auto", n_jobs=1, kernel="rbf").fit(X[:40], Y[:40])
+    assert "40 rows; of fewer than 500" in few.choices_["trend"].reason
+    given = DistributedGPRegressor(trend="auto", **FIXED).fit(X, Y)
+    assert given.choices_["trend"].value is None
+    assert "hyperparameters are given" in given.choices_["trend"].reason
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,15 @@ __all__ = ["main"]
 def main() -> None:
     """Run `gpexperts`; without the extra [cli], print how to install it.
 
-    The exit code is 0, 2 after an error, 130 after an interrupt.
+    The exit code is 0, 2 after an error, 130 after an interrupt, 143 after SIGTERM and 129 after SIGHUP.
     """
+    from gpexperts.cli.process import ended_by_signals, opened_streams
+
+    with opened_streams(), ended_by_signals():
+        _run()
+
+
+def _run() -> None:
     try:
         from gpexperts.cli.app import app
     except ModuleNotFoundError as error:

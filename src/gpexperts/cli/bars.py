@@ -8,6 +8,8 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Column
 
+from gpexperts.text import printable
+
 __all__ = ["Bars"]
 
 
@@ -48,17 +50,17 @@ class Bars:
 
     def message(self, level: int, text: str) -> None:
         if self._task is not None and level == 1:
-            self._progress.update(self._task, note=text)
+            self._progress.update(self._task, note=printable(text))
 
     def start(self, stage: str, total: int | None) -> None:
         self.finish()
         self._done = 0
-        self._task = self._progress.add_task(stage, total=total, note="")
+        self._task = self._progress.add_task(printable(stage), total=total, note="")
 
     def advance(self, steps: int, note: str) -> None:
         if self._task is not None:
             self._done += steps
-            self._progress.update(self._task, advance=steps, note=note or f"{self._done:,}")
+            self._progress.update(self._task, advance=steps, note=printable(note) or f"{self._done:,}")
 
     def finish(self) -> None:
         if self._task is not None:

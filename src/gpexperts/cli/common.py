@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import os
 import sys
 import traceback
 import warnings
@@ -12,13 +12,16 @@ from typing import Annotated, Any
 
 import typer
 
+from gpexperts.files import check_not_an_input
 from gpexperts.progress import PrintReporter, Reporters, report_only_to, report_to, reporters
+from gpexperts.text import printable, printable_json
 
 __all__ = [
     "Debug",
     "Format",
     "Quiet",
     "Verbose",
+    "check_output",
     "one_bar",
     "print_json",
     "print_note",
@@ -48,12 +51,17 @@ _MAX_MESSAGE = 2000
 def print_note(message: str, quiet: bool = False) -> None:
     """Print a message on standard error; standard output is for results."""
     if not quiet:
-        print(message, file=sys.stderr)
+        print(printable(message), file=sys.stderr)
 
 
 def print_json(value: Any) -> None:
     """Print JSON on standard output."""
-    print(json.dumps(value, indent=2, ensure_ascii=False))
+    print(printable_json(value))
+
+
+def check_output(output: str | os.PathLike[str], *inputs: str | os.PathLike[str] | None) -> None:
+    """Refuse an output that is one of the inputs; "-" is standard output or input, perhaps redirected."""
+    check_not_an_input(1 if output == "-" else output, *(0 if source == "-" else source for source in inputs))
 
 
 @contextmanager
@@ -65,7 +73,8 @@ def reporting_errors() -> Iterator[None]:
             yield
         except Exception as error:
             if "--debug" in sys.argv:
-                traceback.print_exc()
+                lines = traceback.format_exc().splitlines()
+                print(*map(printable, lines), sep="\n", file=sys.stderr)
             expected = isinstance(error, (ValueError, TypeError, OSError, ImportError, MemoryError))
             hint = "" if expected else f"unexpected {type(error).__name__} (--debug shows where): "
             print(f"gpexperts: {hint}{_paragraph(error)}", file=sys.stderr)
@@ -78,10 +87,10 @@ def _print_warning(message: Warning | str, *_: Any, **__: Any) -> None:
 
 
 def _paragraph(message: BaseException | str) -> str:
-    """Return one printable line: text from a table must not send control codes to the terminal."""
+    """Return one printable line of limited length."""
     text = " ".join(str(message).split()) or type(message).__name__
     text = text if len(text) <= _MAX_MESSAGE else f"{text[:_MAX_MESSAGE]} …"
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+    return printable(text)
 
 
 @contextmanager

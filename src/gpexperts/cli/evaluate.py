@@ -7,7 +7,17 @@ from typing import Annotated, Any
 
 import typer
 
-from gpexperts.cli.common import Debug, Format, Quiet, Verbose, one_bar, print_json, print_note, progress
+from gpexperts.cli.common import (
+    Debug,
+    Format,
+    Quiet,
+    Verbose,
+    check_output,
+    one_bar,
+    print_json,
+    print_note,
+    progress,
+)
 from gpexperts.cli.table_options import with_table_options
 
 __all__ = ["evaluate"]
@@ -41,6 +51,7 @@ def evaluate(
     from gpexperts.tables.names import split_names
     from gpexperts.tables.rows import predict_rows, target_columns
 
+    check_output("-", model, table)
     fitted = load(model)
     reader = open_new_rows(fitted, table, format, reading)
     targets = target_columns(fitted, split_names(target or (), reader.names))

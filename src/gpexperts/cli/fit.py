@@ -7,10 +7,19 @@ from typing import Annotated, Any
 
 import typer
 
-from gpexperts.cli.common import Debug, Format, Quiet, Verbose, print_note, progress
-from gpexperts.cli.parameters import DEFAULTS, OPTIONS, check_fit_parameters, estimator, with_options
+from gpexperts.cli.common import (
+    Debug,
+    Format,
+    Quiet,
+    Verbose,
+    check_output,
+    print_note,
+    progress,
+)
+from gpexperts.cli.parameters import DEFAULTS, estimator, with_options
 from gpexperts.cli.run_config import read_config, write_config
 from gpexperts.cli.table_options import TABLE_OPTIONS, with_table_options
+from gpexperts.parameters import PARAMETERS
 
 __all__ = ["fit"]
 
@@ -18,7 +27,7 @@ _SHARE = 0.2
 """Rows that --time-split leaves out, unless --test says otherwise."""
 
 
-@with_options(OPTIONS)
+@with_options(PARAMETERS)
 @with_table_options
 def fit(
     given: dict[str, Any],
@@ -26,7 +35,7 @@ def fit(
     table: Annotated[
         str | None,
         typer.Argument(
-            help="CSV (also .gz, .zst), Parquet, Feather or Arrow; - is CSV on standard input.",
+            help="CSV (also .gz, .zst, .bz2), Parquet, Feather or Arrow; - is CSV on standard input.",
             show_default=False,
         ),
     ] = None,
@@ -102,7 +111,6 @@ def fit(
 
     gpexperts fit houses.csv -t price -o houses.gpx
     """
-    from gpexperts.files import check_target
     from gpexperts.memory import readable_size
     from gpexperts.tables.reading import open_table
     from gpexperts.tables.training import fit_table, read_training_table
@@ -118,10 +126,8 @@ def fit(
     settings = {**DEFAULTS, **stored, **given}
     _check(run)
     model = estimator(settings)
-    check_fit_parameters(model, sample_weight=run.get("weights"), noise_std=run.get("noise_std"))
     destinations = [Path(run["out"]), *([write_config_to] if write_config_to else [])]
-    for path in destinations:
-        check_target(path)  # before hours of training
+    _check_destinations(destinations, run["file"], config)
     with progress(quiet, verbose) as stages:
         stages.start(f"reading {run['file']}")
         reader = open_table(run["file"], run.get("format"), _options(run))
@@ -154,6 +160,18 @@ def _check(run: dict[str, Any]) -> None:
         raise ValueError("--cv cannot be combined with --test or --time-split; give one of them.")
     if "cv" in run and run["cv"] != int(run["cv"]):
         raise ValueError(f"--cv is a number of folds; got {run['cv']}.")
+
+
+def _check_destinations(destinations: list[Path], *inputs: str | Path | None) -> None:
+    """Raise an error before hours of training if a file cannot be written or would replace another."""
+    from gpexperts.files import check_target
+
+    written = []
+    for path in destinations:
+        check_output(path, *inputs)
+        written.append(check_target(path).absolute())
+    if len(set(written)) < len(written):
+        raise ValueError(f"--out and --write-config both name {destinations[0]}; give two names.")
 
 
 def _types(pairs: list[str]) -> dict[str, str]:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from gpexperts.cli.common import Debug, print_json
+from gpexperts.cli.common import Debug, check_output, print_json
 
 __all__ = ["info"]
 
@@ -23,6 +23,7 @@ def info(
 
     gpexperts info houses.gpx
     """
+    check_output("-", model)
     facts = _facts(model)
     if json:
         print_json(facts)
@@ -121,6 +122,7 @@ def _print(facts: dict[str, Any]) -> None:
 
     from gpexperts.kernels.summary import kernel_summary
     from gpexperts.memory import readable_size
+    from gpexperts.text import printable
 
     file, trained, model = facts["file"], facts["trained_on"], facts["model"]
     low, middle, high = model["rows_per_expert"]
@@ -150,7 +152,7 @@ def _print(facts: dict[str, Any]) -> None:
     lines.add_column(overflow="fold")
     for name, value in rows:
         if value:
-            lines.add_row(Text(name, "bold"), Text(str(value)))
+            lines.add_row(Text(printable(name), "bold"), Text(printable(value)))
     console = Console()
     console.print(lines)
     inputs = Table(title="Inputs")
@@ -158,5 +160,5 @@ def _print(facts: dict[str, Any]) -> None:
         inputs.add_column(column, justify="left" if column == "input" else "right")
     for row in facts["inputs"]:
         limits = ["" if row[end] is None else f"{row[end]:.4g}" for end in ("low", "high")]
-        inputs.add_row(Text(row["name"]), *limits, f"{row['length_scale']:.4g}")
+        inputs.add_row(Text(printable(row["name"])), *limits, f"{row['length_scale']:.4g}")
     console.print(inputs)

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from gpexperts.cli.common import Debug, Format, print_json
+from gpexperts.cli.common import Debug, Format, check_output, print_json
 from gpexperts.cli.table_options import with_table_options
 
 __all__ = ["inspect"]
@@ -19,7 +19,9 @@ def inspect(
     reading: dict[str, Any],
     table: Annotated[
         str,
-        typer.Argument(help="CSV (also .gz, .zst), Parquet, Feather or Arrow; - is CSV on standard input."),
+        typer.Argument(
+            help="CSV (also .gz, .zst, .bz2), Parquet, Feather or Arrow; - is CSV on standard input."
+        ),
     ],
     target: Annotated[
         list[str] | None,
@@ -43,6 +45,7 @@ def inspect(
     from gpexperts.tables.training import read_understood
     from gpexperts.tables.understand import Plan, command_options, guessed_target, understand
 
+    check_output("-", table)
     options = TableOptions(**{**reading, "na_values": tuple(reading.get("na_values", ()))})
     reader = open_table(table, format, options)
     names = split_names(target or (), reader.names)
@@ -101,11 +104,18 @@ def _print(understood: Any, command: str, guessed: bool) -> None:
     from rich.table import Table
     from rich.text import Text
 
+    from gpexperts.text import printable
+
+    def shown(text: str, style: str = "") -> Text:  # names are no markup, and steer no terminal
+        return Text(printable(text), style)
+
     console = Console()
-    console.print(Text(f"{understood.source}: {understood.n_rows:,} rows, {len(understood.columns)} columns"))
+    console.print(
+        shown(f"{understood.source}: {understood.n_rows:,} rows, {len(understood.columns)} columns")
+    )
     if (dialect := understood.dialect) is not None:
         mark = "comma" if dialect.decimal == "," else "point"
-        console.print(Text(f"separator {dialect.sep!r}, decimal {mark}, {dialect.encoding}"))
+        console.print(shown(f"separator {dialect.sep!r}, decimal {mark}, {dialect.encoding}"))
     table = Table()
     for column in ("column", "type", "missing", "distinct", "values", "use"):
         table.add_column(column, justify="right" if column in ("missing", "distinct") else "left")
@@ -113,19 +123,19 @@ def _print(understood: Any, command: str, guessed: bool) -> None:
         missing = f"{facts.n_missing / understood.n_rows:.1%}" if facts.n_missing else ""
         use = f"left out: {facts.reason}" if facts.reason else facts.role
         row = [facts.name, facts.column.kind, missing, f"{facts.n_distinct:,}", facts.shown, use]
-        table.add_row(*map(Text, row))
+        table.add_row(*map(shown, row))
     console.print(table)
     for facts in understood.columns:
         if facts.notes:
-            console.print(Text(f"{facts.name}: {'; '.join(facts.notes)}."))
+            console.print(shown(f"{facts.name}: {'; '.join(facts.notes)}."))
     for problem in understood.problems:
-        console.print(Text(f"To be decided: {problem}", "bold"))
+        console.print(shown(f"To be decided: {problem}", "bold"))
     if guessed:
-        console.print(Text("No --target was given; the command takes the last column of numbers."))
+        console.print(shown("No --target was given; the command takes the last column of numbers."))
     dates = [column.name for column in understood.inputs if column.kind == "date"]
     if dates:
         console.print(
-            Text(f"To predict the future, use --time-split {shlex.quote(dates[0])} instead of --test 0.2.")
+            shown(f"To predict the future, use --time-split {shlex.quote(dates[0])} instead of --test 0.2.")
         )
     console.print("\nTo fit a model:\n")
-    console.print(Text(f"  {command}"), soft_wrap=True)
+    console.print(shown(f"  {command}"), soft_wrap=True)

@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import typer
-from sklearn.utils.validation import has_fit_parameter
 
 from gpexperts.aggregation import AGGREGATORS
 from gpexperts.parameters import PARAMETERS, Parameter
@@ -20,21 +19,10 @@ from gpexperts.partition import PARTITIONERS
 from gpexperts.regressor import DistributedGPRegressor
 from gpexperts.selection import SELECTORS
 
-__all__ = ["DEFAULTS", "OPTIONS", "check_fit_parameters", "estimator", "with_options"]
+__all__ = ["DEFAULTS", "estimator", "with_options"]
 
 DEFAULTS = {"random_state": 0}
 """Where the command differs from the constructor: the same command gives the same model."""
-
-_PLANNED = {
-    "trend": Parameter(
-        None, '{None, "linear", "boosting", "auto"}', "The mean function that the experts correct.", str
-    ),
-    "target_transform": Parameter(
-        None, '{None, "log", "yeo-johnson", "auto"}', "Transformation of a skewed target.", str
-    ),
-}
-"""Options of parameters that this version of the estimator may lack."""
-OPTIONS = {**_PLANNED, **PARAMETERS}
 
 _STAGES: dict[str, Mapping[str, type]] = {
     "partition": PARTITIONERS,
@@ -90,7 +78,7 @@ def _option(name: str, parameter: Parameter) -> inspect.Parameter:
 def _words(parameter: Parameter) -> list[str]:
     """Return the names that a parameter accepts: those in quotation marks, and None as "none"."""
     names = parameter.accepts.partition("}")[0]  # objects follow the set of names
-    return [word.lower() for word in re.findall(r'(?<=")\w+(?=")|\bNone\b', names)]
+    return [word.lower() for word in re.findall(r'(?<=")[\w-]+(?=")|\bNone\b', names)]
 
 
 def _shown(default: Any) -> str:
@@ -111,18 +99,7 @@ def _read(value: Any, flag: Any) -> Any:
 
 def estimator(settings: Mapping[str, Any]) -> DistributedGPRegressor:
     """Return an unfitted estimator; "none" stands for None, which TOML lacks."""
-    for name in settings:
-        if name not in PARAMETERS:
-            raise ValueError(f"--{name.replace('_', '-')} is not supported by this version of gpexperts.")
     return DistributedGPRegressor(**{name: _value(name, value) for name, value in settings.items()})
-
-
-def check_fit_parameters(model: DistributedGPRegressor, **given: str | None) -> None:
-    """Raise an error if `fit` lacks a parameter whose option has a value."""
-    for name, column in given.items():
-        if column is not None and not has_fit_parameter(model, name):
-            option = {"sample_weight": "weights"}.get(name, name).replace("_", "-")
-            raise ValueError(f"--{option} is not supported by this version of gpexperts.")
 
 
 def _value(name: str, value: Any) -> Any:

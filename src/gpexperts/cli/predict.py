@@ -7,7 +7,16 @@ from typing import Annotated, Any
 
 import typer
 
-from gpexperts.cli.common import Debug, Format, Quiet, Verbose, one_bar, print_note, progress
+from gpexperts.cli.common import (
+    Debug,
+    Format,
+    Quiet,
+    Verbose,
+    check_output,
+    one_bar,
+    print_note,
+    progress,
+)
 from gpexperts.cli.table_options import with_table_options
 
 __all__ = ["predict"]
@@ -29,6 +38,13 @@ def predict(
     explain: Annotated[
         bool,
         typer.Option("--explain", help="Add the experts, the training rows and their weights."),
+    ] = False,
+    quote_formulas: Annotated[
+        bool,
+        typer.Option(
+            "--quote-formulas",
+            help="Write ' before copied text that a spreadsheet would run as a formula, such as =A1.",
+        ),
     ] = False,
     format: Format = None,
     out_format: Annotated[
@@ -54,6 +70,7 @@ def predict(
     from gpexperts.tables.rows import predict_table
     from gpexperts.tables.writing import writing
 
+    check_output(out, model, table)
     fitted = load(model)
     reader = open_new_rows(fitted, table, format, reading)
     with (
@@ -61,7 +78,14 @@ def predict(
         one_bar(stages, f"predicting {table}", reader.n_rows),
         writing(out, out_format) as write,
     ):
-        kept = split_names(keep or (), reader.names)
-        tally = predict_table(fitted, reader, write, keep=kept, level=level, explain=explain)
+        tally = predict_table(
+            fitted,
+            reader,
+            write,
+            keep=split_names(keep or (), reader.names),
+            level=level,
+            explain=explain,
+            quote_formulas=quote_formulas,
+        )
     n_predicted = tally.n_rows - tally.n_empty
     print_note(f"{n_predicted:,} rows predicted. {tally.sentence()}".strip(), quiet or out == "-")

@@ -7,7 +7,16 @@ from typing import Annotated, Any
 
 import typer
 
-from gpexperts.cli.common import Debug, Format, Quiet, Verbose, one_bar, print_note, progress
+from gpexperts.cli.common import (
+    Debug,
+    Format,
+    Quiet,
+    Verbose,
+    check_output,
+    one_bar,
+    print_note,
+    progress,
+)
 from gpexperts.cli.table_options import with_table_options
 
 __all__ = ["report"]
@@ -42,6 +51,7 @@ def report(
     from gpexperts.report.content import Observed
     from gpexperts.tables.rows import predict_rows, target_columns
 
+    check_output(out, model, table)
     fitted = load(model)
     observed, sentence = None, ""
     with progress(quiet, verbose) as stages:

@@ -34,13 +34,16 @@ def print_scores(scores: Mapping[str, Mapping[str, float | None]], title: str) -
     """Print one line per model on standard error."""
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
+
+    from gpexperts.text import printable
 
     def shown(value: float | None, percent: bool = False) -> str:
         if value is None:
             return "not defined"
         return f"{100 * value:.1f} %" if percent else f"{value:.4g}"
 
-    table = Table(title=title, title_justify="left")
+    table = Table(title=Text(printable(title)), title_justify="left")
     table.add_column("")
     for name in ("SMSE", "RMSE", "MSLL", "CRPS", "in 95 % interval"):
         table.add_column(name, justify="right")

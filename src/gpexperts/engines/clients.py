@@ -49,7 +49,8 @@ def client_at(address: str | None, patience: float) -> Any:
     if address is None:
         return _local_cluster()
     client = _clients.get(address)
-    if client is None or client.status != "running":
+    lost = client is not None and client.status != "running"
+    if client is None or lost:
         try:
             client = distributed().Client(
                 **{"scheduler_file" if address.endswith(".json") else "address": address},
@@ -60,6 +61,8 @@ def client_at(address: str | None, patience: float) -> Any:
             raise ClusterError(
                 f"No Dask scheduler replied at {address} within {patience:g} s. "
                 "Start one with `dask scheduler`, or correct the address."
+                + lost
+                * " A model that was fitted on its cluster must then be fitted again."
             ) from error
         _clients[address] = client
     return client

@@ -1,16 +1,15 @@
 """A Dask cluster: the same items, on workers that may be on other machines and may die.
 
 Everything on the cluster is the result of a pure task, so that Dask can compute it again if a worker dies.
-Every wait is limited: without a worker or without progress for too long, it ends with a ClusterError that
-names the tasks.
+Every wait is limited: without a worker that can go on, or without progress for too long, it ends with a
+ClusterError that names the tasks (see `waiting`).
 """
 
 from __future__ import annotations
 
 import re
-import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import CancelledError
 from contextlib import suppress
 from typing import Any
@@ -19,6 +18,7 @@ from gpexperts.engines.base import Engine, Held, Item, Result
 from gpexperts.engines.batches import balanced_batches, in_order
 from gpexperts.engines.clients import address_of, client_at, distributed
 from gpexperts.engines.dask_types import is_client
+from gpexperts.engines.waiting import Waiting, identity, names_of, replied
 from gpexperts.engines.worker import map_held, map_items, run_task
 from gpexperts.exceptions import ClusterError
 
@@ -39,13 +39,14 @@ class DaskEngine(Engine):
         The scheduler's address, or the path of a scheduler file; None is the current client, or a new
         cluster of this machine's cores if there is none.
     patience : float
-        Seconds to wait for a worker if there is none.
+        Seconds to wait for a worker that can go on: if there is none, or if all those that are to run the
+        tasks are out of memory or do not reply. Also the time in which the scheduler must reply.
     stall_limit : float
         Seconds without a finished task after which a wait ends with an error.
     """
 
     def __init__(
-        self, address: str | None = None, *, patience: float = 60.0, stall_limit: float = 3600.0
+        self, address: str | None = None, *, patience: float = 45.0, stall_limit: float = 3600.0
     ) -> None:
         self.address = address
         self.patience = patience
@@ -61,12 +62,17 @@ class DaskEngine(Engine):
 
     @property
     def n_workers(self) -> int:
-        return max(1, sum(self.client.nthreads().values()))
+        return max(1, sum(self.threads_of_workers.values()))
+
+    @property
+    def threads_of_workers(self) -> dict[str, int]:
+        """Number of threads of each worker, by address."""
+        return dict(self._asked(lambda client: client.nthreads()))
 
     @property
     def worker_memory(self) -> int | None:
         """Bytes that the smallest worker may use; None if no worker has a limit."""
-        info = self.client.scheduler_info(n_workers=-1)["workers"].values()
+        info = self._asked(identity)["workers"].values()
         limits = [worker["memory_limit"] for worker in info if worker["memory_limit"]]
         return min(limits, default=None)
 
@@ -82,7 +88,7 @@ class DaskEngine(Engine):
         """Start tasks and keep their results on the workers; returns a Delayed for each."""
         if not tasks:
             return []
-        client = self.client
+        client = self._client_of(tasks)
         with client.as_current(), _large_graphs():
             return list(client.persist(list(tasks), optimize_graph=False))
 
@@ -90,22 +96,38 @@ class DaskEngine(Engine):
         """Run tasks and return their results, in the order of the tasks."""
         if not tasks:
             return []
-        client = self.client
+        client = self._client_of(tasks)
+        keys = {key for task in tasks for key in task.__dask_graph__()}
         with client.as_current():
             with _large_graphs():
                 futures = client.compute(list(tasks), optimize_graph=False)
             try:
                 # All waiting is one coroutine of the client's loop: a step changes threads only once.
-                return list(client.sync(self._gather, client, futures))
+                return list(client.sync(self._gather, client, futures, keys))
             except BaseException as error:
                 failure = _cluster_failure(error, futures)
+                if failure is not None and any(future.cancelled() for future in _kept(tasks)):
+                    failure = _gone(self.address)
                 with suppress(Exception):  # there may be no scheduler
-                    client.cancel(futures, reason="the caller has stopped waiting")
+                    client.sync(_cancelled, client, futures)
                 if failure is None:
                     raise
                 raise failure from error
 
-    async def _gather(self, client: Any, futures: list[Any]) -> list[Any]:
+    def _client_of(self, tasks: Sequence[Any]) -> Any:
+        """The client, if it still has the results on which tasks depend."""
+        kept = _kept(tasks)
+        try:
+            client = self.client
+        except ClusterError as error:
+            if kept:
+                raise _gone(self.address) from error
+            raise
+        if any(future.cancelled() or future.client is not client for future in kept):
+            raise _gone(self.address)
+        return client
+
+    async def _gather(self, client: Any, futures: list[Any], keys: Collection[Any]) -> list[Any]:
         """The results of all futures, as long as there are workers and tasks finish."""
         import asyncio  # `import gpexperts` does not need it
 
@@ -117,8 +139,7 @@ class DaskEngine(Engine):
             return await client.gather(futures, asynchronous=True)
 
         gathering = asyncio.ensure_future(results())
-        last_progress = last_worker = time.monotonic()
-        n_done = 0
+        waiting = Waiting(client, keys, self.patience, self.stall_limit)
         try:
             while True:
                 await asyncio.wait({gathering}, timeout=_POLL)
@@ -126,26 +147,25 @@ class DaskEngine(Engine):
                     raise CancelledError
                 if gathering.done():
                     return list(gathering.result())
-                now = time.monotonic()
-                pending = [future for future in futures if not future.done()]
-                if len(futures) - len(pending) > n_done:
-                    n_done, last_progress = len(futures) - len(pending), now
-                if await _has_workers(client):
-                    last_worker = now
-                elif now - last_worker > self.patience:
-                    raise ClusterError(
-                        f"The cluster has had no worker for {self.patience:g} s. Not finished: "
-                        f"{_names(pending or futures)}. Start workers with `dask worker ADDRESS` and call "
-                        "again."
-                    )
-                if now - last_progress > self.stall_limit:
-                    raise ClusterError(
-                        f"No task has finished for {self.stall_limit:g} s. Not finished: "
-                        f"{_names(pending or futures)}. If a task takes that long, raise stall_limit of "
-                        "DaskEngine."
-                    )
+                await waiting.look(futures)
         finally:
             gathering.cancel()
+
+    def _asked(self, question: Callable[[Any], Any]) -> Any:
+        """The reply of the scheduler to a question about the cluster, within the patience."""
+        client = self.client
+
+        async def reply() -> Any:
+            return await replied(question(client), self.patience)
+
+        try:
+            return client.sync(reply)
+        except (OSError, RuntimeError, TimeoutError, CancelledError) as error:
+            raise ClusterError(
+                f"The scheduler at {client.scheduler.address if client.scheduler else self.address} has not "
+                f"replied within {self.patience:g} s. Start it again; a model that was fitted on its cluster "
+                "must then be fitted again."
+            ) from error
 
     # ---------------------------------------------------------------------------------- contract
 
@@ -212,21 +232,11 @@ def engine_for(setting: Any) -> DaskEngine:
     )
 
 
-async def _has_workers(client: Any) -> bool:
-    """Whether the scheduler replies and has workers."""
-    import asyncio
-
-    try:
-        return bool(await asyncio.wait_for(client.nthreads(), timeout=10.0))
-    except (OSError, RuntimeError, TimeoutError):  # no scheduler
-        return False
-
-
 def _cluster_failure(error: BaseException, futures: list[Any]) -> ClusterError | None:
     """A ClusterError if the cluster has failed; None if a task has raised the error."""
     if isinstance(error, distributed().KilledWorker):
         failure = ClusterError(
-            f"The task {_names([error.task])} killed {error.allowed_failures + 1} workers in a row. "
+            f"The task {names_of([error.task])} killed {error.allowed_failures + 1} workers in a row. "
             "If they ran out of memory, give workers more or choose a smaller expert_size. The logs of the "
             "workers have the reason."
         )
@@ -235,10 +245,31 @@ def _cluster_failure(error: BaseException, futures: list[Any]) -> ClusterError |
     lost = isinstance(error, (CancelledError, OSError))
     if lost and not any(future.status == "error" for future in futures):
         return ClusterError(
-            f"The connection to the scheduler was lost during {_names(futures)}. Start the scheduler again "
+            f"The connection to the scheduler was lost during {names_of(futures)}. Start the scheduler again "
             "and call again."
         )
     return None
+
+
+def _kept(tasks: Sequence[Any]) -> list[Any]:
+    """The futures in the graphs of tasks: results that are kept on the cluster."""
+    future = distributed().Future
+    values = (value for task in tasks for value in dict(task.__dask_graph__()).values())
+    # Since 2025, Dask wraps values in nodes.
+    plain = (value if isinstance(value, future) else getattr(value, "value", None) for value in values)
+    return [value for value in plain if isinstance(value, future)]
+
+
+def _gone(address: str | None) -> ClusterError:
+    where = f" at {address}" if address else ""
+    return ClusterError(
+        f"The cluster{where} no longer has the experts of this model: its scheduler has ended, or was "
+        "started again. Fit the model again. (A file that model.save(path) writes does not need the cluster.)"
+    )
+
+
+async def _cancelled(client: Any, futures: list[Any]) -> None:
+    await replied(client.cancel(futures, reason="the caller has stopped waiting"), _POLL)
 
 
 def _large_graphs() -> Any:
@@ -251,9 +282,3 @@ def _large_graphs() -> Any:
 def _task_name(function: Callable[..., Any], batch: Sequence[int]) -> str:
     name = getattr(function, "__name__", type(function).__name__)
     return f"{name} of items {min(batch)}..{max(batch)}"
-
-
-def _names(tasks: Sequence[Any]) -> str:
-    """The names of tasks or of their futures, without the random part of their keys."""
-    names = [re.sub(r"^gpexperts |-[0-9a-f]{32}$", "", str(getattr(task, "key", task))) for task in tasks]
-    return ", ".join(repr(name) for name in names[:3]) + (f" and {len(names) - 3} more" * (len(names) > 3))

@@ -7,7 +7,6 @@ BLAS, whose threads spin for a while after a product and take the cores from Sci
 
 from __future__ import annotations
 
-import multiprocessing
 import threading
 from _thread import LockType, allocate_lock, start_new_thread
 from collections.abc import Callable, Iterator, Sequence
@@ -21,6 +20,7 @@ import numpy as np
 from threadpoolctl import ThreadpoolController
 
 from gpexperts.engines.base import Engine, Item, Result
+from gpexperts.engines.nested import is_nested
 
 __all__ = ["ThreadEngine", "blas_threads", "usable_workers"]
 
@@ -115,9 +115,7 @@ def usable_workers(n_jobs: int | None) -> int:
     """Resolve `n_jobs`: None is every usable core, or 1 if this process or thread is itself a worker."""
     if n_jobs is not None:
         return int(joblib.effective_n_jobs(n_jobs))
-    backend, _ = joblib.parallel.get_active_backend()
-    nested = getattr(backend, "nesting_level", 0) or multiprocessing.parent_process() is not None
-    return 1 if nested else _cores()
+    return 1 if is_nested() else _cores()
 
 
 @cache  # it reads files, and a single prediction is quicker than that

@@ -234,7 +234,7 @@ def _budget_per_shard(engine: DaskEngine, memory_budget: Any, n_shards: int) -> 
         per_worker = int(FACTOR_SHARE * memory)
         if not is_auto(memory_budget):
             per_worker = min(per_worker, bytes_of(memory_budget))
-    shards_per_worker = -(-n_shards // max(1, len(engine.client.nthreads())))
+    shards_per_worker = -(-n_shards // max(1, len(engine.threads_of_workers)))
     return max(1, per_worker // shards_per_worker)
 
 

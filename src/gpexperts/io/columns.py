@@ -9,7 +9,7 @@ from zoneinfo import available_timezones
 import numpy as np
 
 from gpexperts.columns import Column, ColumnEncoder
-from gpexperts.columns.codes import DEGREES
+from gpexperts.columns.codes import DEGREES, most_levels
 from gpexperts.columns.dates import CYCLES
 from gpexperts.columns.frames import KINDS
 from gpexperts.io.values import Decoder, Encoder, is_int, require
@@ -50,7 +50,7 @@ def restored_encoder(read: Decoder, tree: dict[str, Any], width: int) -> ColumnE
         require(is_int(k, 0, d - 1) and kinds[k] == "category" and k not in further, "levels of no category")
         strings = isinstance(levels, list) and all(isinstance(level, str) for level in levels)
         require(strings and len(set(levels)) == len(levels), "levels are not distinct")
-        fits = degree in DEGREES and len(levels) < 4**degree - gaps[k]
+        fits = degree in DEGREES and len(levels) < most_levels(degree) - gaps[k]
         require(fits, "there are more levels than their code has words")
         require(is_int(pooled, 0, 2**62), "rare levels are not counted")
         further[k] = {"levels": tuple(levels), "pooled": pooled, "degree": degree}

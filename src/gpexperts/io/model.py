@@ -36,7 +36,8 @@ from gpexperts.validation import is_auto, is_number
 
 __all__ = ["load_model", "save_model"]
 
-_MAX_JOBS = 1000
+_MAX_JOBS = 256
+"""Threads that a prediction may start."""
 _NEVER_STORED = "engine"
 """A file that names a scheduler could make its reader connect to any machine."""
 
@@ -71,9 +72,8 @@ def save_model(estimator: Any, path: str | os.PathLike[str], *, include_factors:
             "selector": selector_tree(out, learned.selector),
             "tuning": out.named(learned.tuning._asdict()),
             "choices": choice_trees(out, learned.choices),
-            "calibration": out.encode(
-                None if learned.calibration is None else list(learned.calibration), "calibration"
-            ),
+            "residuals": _scores_tree(out, learned.residuals, "residuals"),
+            "calibration": _scores_tree(out, learned.calibration, "calibration"),
         },
         "table": None if table is None else out.encode(asdict(table), "table_"),
     }
@@ -171,9 +171,12 @@ def _learned(read: Decoder, tree: dict[str, Any], model: FittedModel, settings: 
     NPAE(0.0, tuning.disagreement, tuning.scale, tuning.local_noise, tuning.floor).check_parameters()
     if isinstance(aggregator := tuning.applied(settings.aggregator), NPAE):
         aggregator.check_parameters()
-    calibration = _calibration(read, tree["calibration"], model)
+    residuals = _scores(read, tree["residuals"], None, model.n_outputs)
+    rows = None if model.held_out is None else len(model.held_out[1])
+    calibration = _scores(read, tree["calibration"], rows, model.n_outputs)
+    require((calibration is None) == (rows is None), "held-out rows and their scores do not agree")
     selector = restored_selector(read, tree["selector"], model, settings)
-    return Learned(selector, tuning, restored_choices(read, tree["choices"]), calibration)
+    return Learned(selector, tuning, restored_choices(read, tree["choices"]), residuals, calibration)
 
 
 def _check_experts(tuning: Tuning, model: FittedModel, settings: Settings) -> None:
@@ -191,20 +194,22 @@ def _check_experts(tuning: Tuning, model: FittedModel, settings: Settings) -> No
     require(rule.needs_covariance or K == 0 or m == 0, "this rule cannot combine an own expert with others")
 
 
-def _calibration(read: Decoder, tree: Any, model: FittedModel) -> Calibration | None:
-    """Restore the scores of held-out rows, which only `calibrate` makes necessary."""
-    if tree is None and model.held_out is None:
+def _scores_tree(out: Encoder, scores: Calibration | None, name: str) -> Any:
+    return out.encode(None if scores is None else list(scores), name)
+
+
+def _scores(read: Decoder, trees: Any, n: int | None, p: int) -> Calibration | None:
+    """Restore the scores of n held-out rows, or of any number."""
+    if trees is None:
         return None
-    rows = None if model.held_out is None else len(model.held_out.y)
-    scores, weights = tree
-    scores = read.array(scores, (rows, model.n_outputs))
-    ascending = len(scores) > 0 and bool((scores >= 0).all() and (np.diff(scores, axis=0) >= 0).all())
-    require(ascending, "scores do not ascend")
-    if weights is None:
-        return Calibration(scores)
-    weights = read.array(weights, scores.shape)
-    require(bool((weights > 0).all()), "a weight is not positive")
-    return Calibration(scores, weights)
+    first, second, third = trees
+    scores = read.array(first, (n, p))
+    std = read.array(second, scores.shape)
+    positive = len(scores) > 0 and bool((scores >= 0).all() and (std > 0).all())
+    require(positive, "scores or standard deviations are not positive")
+    weights = None if third is None else read.array(third, scores.shape[:1])
+    require(weights is None or bool((weights > 0).all()), "a weight is not positive")
+    return Calibration(scores, std, weights)
 
 
 def _factor_trees(out: Encoder, model: FittedModel, settings: Settings) -> list[Any]:
@@ -235,6 +240,7 @@ def _keep_factors(read: Decoder, trees: Any, experts: ExpertStore) -> None:
 def _table(values: dict[str, Any], names: Sequence[str]) -> TableSchema:
     columns = [TableColumn(**column) for column in values.pop("columns")]
     table = TableSchema(columns=columns, **values)
+    require(all(map(_is_column, columns)), "a column of the training table is not described completely")
     require(
         all(isinstance(text, str) for text in (table.source, table.sha256))
         and _are_strings(table.targets)
@@ -246,7 +252,6 @@ def _table(values: dict[str, Any], names: Sequence[str]) -> TableSchema:
         and isinstance(table.drop_missing, bool)
         and isinstance(table.skips, list)
         and all(len(skip) == 2 and all(is_int(i, 0, 2**62) for i in skip) for skip in table.skips)
-        and all(map(_is_column, columns))
         and [column.name for column in columns] == list(names),
         "the table of the training rows is not described completely",
     )

@@ -46,8 +46,12 @@ CLASSES: dict[str, Callable[..., Any]] = {
 
 _DTYPES = frozenset("biuf")
 _MAX_DEPTH = 60
+_MAX_KEYS = 1000
+"""Keys of a dict that are not text: numbers can be chosen such that all fall into one place of its table."""
 _MAX_KERNELS = 100
 """Kernels in one file: the time to read the hyperparameters of a sum grows faster than its terms."""
+_MAX_EMPTY = 10_000
+"""Length of an axis of an array without numbers: such an array takes no bytes of the file, however long."""
 _METRICS = ("linear", "poly", "polynomial", "rbf", "laplacian", "sigmoid", "cosine")
 _METRIC_PARAMETERS = ("degree", "coef0")
 """What a PairwiseKernel may pass on; others, such as n_jobs, decide how much of a machine is used."""
@@ -171,13 +175,17 @@ class Decoder:
         kind = tree["is"]
         if kind == "array":
             array = self._arrays.pop(tree["name"])
+            require(array.nbytes > 0 or max(array.shape) <= _MAX_EMPTY, f"an array has shape {array.shape}")
             return array.T if tree["fortran"] and isinstance(array, np.ndarray) else array
         if kind == "float":
             return float(tree["value"])
         if kind == "tuple":
             return tuple(self.decode(item) for item in tree["items"])
         if kind == "dict":
-            return {self.decode(key): self.decode(value) for key, value in tree["items"]}
+            items = tree["items"]
+            plain = len(items) <= _MAX_KEYS or all(isinstance(key, str) for key, _ in items)
+            require(plain, f"a dict has more than {_MAX_KEYS} keys that are not text")
+            return {self.decode(key): self.decode(value) for key, value in items}
         if kind == "RandomState":
             return _random_state(self.decode(tree["state"]))
         cls = CLASSES.get(kind)

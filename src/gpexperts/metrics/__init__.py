@@ -19,6 +19,7 @@ from gpexperts.metrics.scores import (
     score,
     share_inside,
     smse,
+    student_width,
 )
 
 __all__ = [
@@ -37,4 +38,5 @@ __all__ = [
     "scorers",
     "share_inside",
     "smse",
+    "student_width",
 ]

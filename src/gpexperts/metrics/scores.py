@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import ndtr, ndtri
+from scipy.special import ndtr, ndtri, stdtrit
 from sklearn.utils.validation import check_consistent_length
 
 from gpexperts.exceptions import TooFewRowsError
@@ -33,10 +33,11 @@ __all__ = [
     "score",
     "share_inside",
     "smse",
+    "student_width",
 ]
 
-Width = Callable[[float], float]
-"""Level ↦ half the width of an interval, in standard deviations."""
+Width = Callable[[float, np.ndarray], Any]
+"""Level and std (n,) ↦ half the width of the intervals in standard deviations, a number or (n,)."""
 LEVELS = (0.5, 0.9, 0.95, 0.99)
 """Levels of the intervals whose coverage `score` reports."""
 
@@ -102,7 +103,7 @@ def crps(y: ArrayLike, mean: ArrayLike, std: ArrayLike) -> float:
 
 
 def coverage(
-    y: ArrayLike, mean: ArrayLike, std: ArrayLike, level: float = 0.95, width: float | None = None
+    y: ArrayLike, mean: ArrayLike, std: ArrayLike, level: float = 0.95, width: ArrayLike | None = None
 ) -> float:
     """Share of targets inside their central interval of the given level; `level` if calibrated.
 
@@ -110,10 +111,10 @@ def coverage(
     ----------
     y, mean, std : array-like of shape (n,) or (n, n_outputs)
     level : float
-    width : float, optional
+    width : float or array-like of the same shape, optional
         Half the interval's width in standard deviations; that of a Gaussian if not given.
     """
-    width = gaussian_width(level) if width is None else width
+    width = np.asarray(gaussian_width(level) if width is None else width)
     y_, mean_, std_ = _with_std(y, mean, std)
     return float(np.mean(np.abs(y_ - mean_) <= width * std_))
 
@@ -143,6 +144,11 @@ def gaussian_log_density(y: ArrayLike, mean: ArrayLike, std: ArrayLike) -> np.nd
 def gaussian_width(level: float) -> float:
     """Half the width of a central Gaussian interval, in standard deviations."""
     return float(ndtri(0.5 + 0.5 * checked_level(level)))
+
+
+def student_width(level: float, freedom: int) -> float:
+    """Half the width of a central interval of Student's t distribution."""
+    return float(stdtrit(freedom, 0.5 + 0.5 * checked_level(level)))
 
 
 def _gaussian_loss(y: np.ndarray, mean: np.ndarray, std: np.ndarray) -> np.ndarray:
@@ -204,9 +210,10 @@ def score(
     std: np.ndarray,
     y_train: np.ndarray,
     seconds: float | None = None,
-    width: Width = gaussian_width,
+    width: Width | None = None,
     *,
     z: np.ndarray | None = None,
+    z_std: np.ndarray | None = None,
     log_density: np.ndarray | None = None,
 ) -> Scores:
     """Score predictions of one target.
@@ -218,11 +225,11 @@ def score(
         For the trivial predictor of MSLL.
     seconds : float, optional
         What all n predictions took.
-    width : callable
+    width : callable, optional
         Of the intervals, where they are not the Gaussian ones of mean and std.
-    z, log_density : ndarray of shape (n,), optional
-        Standardised residuals and log densities of the targets, where the prediction is not Gaussian because
-        the target was transformed. CRPS is always that of a Gaussian.
+    z, z_std, log_density : ndarray of shape (n,), optional
+        Standardised residuals, the std on which their width depends, and log densities of the targets, where
+        the prediction is not Gaussian because the target was transformed. CRPS is always that of a Gaussian.
     """
     msll_, nlpd_ = msll(y, mean, std, y_train) if np.ptp(y_train) > 0 else None, nlpd(y, mean, std)
     if log_density is not None:
@@ -235,21 +242,27 @@ def score(
         msll=msll_,
         nlpd=nlpd_,
         crps=crps(y, mean, std),
-        coverage={level: share_inside(y, mean, std, level, width, z) for level in LEVELS},
+        coverage={level: share_inside(y, mean, std, level, width, z, z_std) for level in LEVELS},
         seconds_per_query=None if seconds is None else seconds / len(y),
     )
 
 
 def share_inside(
-    y: Any, mean: Any, std: Any, level: float, width: Width, z: np.ndarray | None = None
+    y: Any,
+    mean: Any,
+    std: Any,
+    level: float,
+    width: Width | None = None,
+    z: np.ndarray | None = None,
+    z_std: np.ndarray | None = None,
 ) -> float | None:
     """Share of targets inside their interval; None if too few rows were held out.
 
-    With standardised residuals z (n,), these are compared with the width.
+    Standardised residuals z (n,) of transformed targets are compared with the width for their std z_std (n,).
     """
     try:
-        if z is not None:
-            return float(np.mean(np.abs(z) <= width(level)))
-        return coverage(y, mean, std, level, width(level))
+        if z is None or z_std is None:
+            return coverage(y, mean, std, level, None if width is None else width(level, std))
+        return float(np.mean(np.abs(z) <= (gaussian_width(level) if width is None else width(level, z_std))))
     except TooFewRowsError:
         return None

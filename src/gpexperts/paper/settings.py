@@ -58,6 +58,9 @@ def paper_model(
         aggregation=paper_aggregation(aggregation),
         standardize=True,
         calibrate=None,
+        noise="gaussian",
+        target_transform=None,
+        trend=None,
         random_state=seed,
     )
 

@@ -6,7 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from gpexperts.inspection import calibration_curve, single_output
+from gpexperts.inspection import calibration_curve, scored, single_output
 from gpexperts.plot.base import ACCENT, Display
 
 __all__ = ["CalibrationDisplay"]
@@ -31,7 +31,9 @@ class CalibrationDisplay(Display):
         """Predict X and compare with y."""
         single_output(estimator, "CalibrationDisplay")
         mean, std = estimator.predict(X, return_std=True)
-        return cls(*calibration_curve(y, mean, std, estimator.interval_width), len(y)).plot(ax)
+        terms = scored(estimator, estimator.model_.encoder.encoded(X)[0], np.asarray(y))
+        z, z_std = terms.get("z"), terms.get("z_std")
+        return cls(*calibration_curve(y, mean, std, estimator.interval_width, z, z_std), len(y)).plot(ax)
 
     @classmethod
     def from_predictions(cls, y: Any, mean: Any, std: Any, *, ax: Any = None) -> Self:

@@ -21,8 +21,8 @@ class PredictedObservedDisplay(Display):
     y, mean, std : ndarray of shape (n,)
     level : float
         Nominal coverage of the intervals.
-    width : float, optional
-        Half width of the intervals in units of std; the Gaussian one by default.
+    interval : tuple of ndarray of shape (n,), optional
+        Lower and upper ends of the intervals; those of a Gaussian by default.
     max_rows : int
         At most this many rows are drawn, evenly spaced.
     """
@@ -34,18 +34,21 @@ class PredictedObservedDisplay(Display):
         std: np.ndarray,
         *,
         level: float = 0.95,
-        width: float | None = None,
+        interval: tuple[np.ndarray, np.ndarray] | None = None,
         max_rows: int = 2000,
     ) -> None:
         self.y, self.mean, self.std, self.level, self.max_rows = y, mean, std, level, max_rows
-        self.width = gaussian_width(level) if width is None else width
+        half = gaussian_width(level) * std
+        interval = (mean - half, mean + half) if interval is None else interval
+        self.lower, self.upper = interval
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Any, *, level: float = 0.95, ax: Any = None) -> Self:
         """Predict X and draw over y."""
         single_output(estimator, "PredictedObservedDisplay")
         mean, std = estimator.predict(X, return_std=True)
-        return cls(np.asarray(y), mean, std, level=level, width=estimator.interval_width(level)).plot(ax)
+        interval = estimator.predict_interval(X, level)
+        return cls(np.asarray(y), mean, std, level=level, interval=interval).plot(ax)
 
     @classmethod
     def from_predictions(cls, y: Any, mean: Any, std: Any, *, level: float = 0.95, ax: Any = None) -> Self:
@@ -56,11 +59,13 @@ class PredictedObservedDisplay(Display):
         ax = self._axis(ax)
         rows = np.linspace(0, len(self.y) - 1, min(len(self.y), self.max_rows)).astype(int)
         y, mean = self.y[rows], self.mean[rows]
-        half = self.width * self.std[rows]
-        inside = np.abs(y - mean) <= half
+        lower, upper = self.lower[rows], self.upper[rows]
+        inside = (lower <= y) & (y <= upper)
+        # The mean of a transformed target may lie outside its interval.
+        bars = np.maximum(0.0, [mean - lower, upper - mean])
         for which, colour, label in ((inside, ACCENT, "inside"), (~inside, SECOND, "outside")):
             ax.errorbar(
-                y[which], mean[which], half[which], fmt=".", color=colour, ms=4, elinewidth=0.6, alpha=0.6,
+                y[which], mean[which], bars[:, which], fmt=".", color=colour, ms=4, elinewidth=0.6, alpha=0.6,
                 label=f"{label} the {100 * self.level:g} % interval ({int(which.sum())})",
             )  # fmt: skip
         ends = [min(y.min(), mean.min()), max(y.max(), mean.max())]

@@ -21,8 +21,8 @@ class PredictionDisplay1D(Display):
     x, mean, std : ndarray of shape (n,)
     level : float
         Nominal coverage of the band.
-    width : float, optional
-        Half width of the band in units of std; the Gaussian one by default.
+    interval : tuple of ndarray of shape (n,), optional
+        Lower and upper end of the band; those of a Gaussian by default.
     data : tuple of ndarray or None
         (x, y) of observations, drawn as points.
     name : str
@@ -36,13 +36,15 @@ class PredictionDisplay1D(Display):
         std: np.ndarray,
         *,
         level: float = 0.95,
-        width: float | None = None,
+        interval: tuple[np.ndarray, np.ndarray] | None = None,
         data: tuple[np.ndarray, np.ndarray] | None = None,
         name: str = "x",
     ) -> None:
         self.x, self.mean, self.std = x, mean, std
         self.level, self.data, self.name = level, data, name
-        self.width = gaussian_width(level) if width is None else width
+        half = gaussian_width(level) * std
+        interval = (mean - half, mean + half) if interval is None else interval
+        self.lower, self.upper = interval
 
     @classmethod
     def from_estimator(
@@ -60,8 +62,8 @@ class PredictionDisplay1D(Display):
             grid = type(X)({X.columns[0]: x})
         mean, std = estimator.predict(grid, return_std=True)
         data = None if X is None or y is None else (np.asarray(X, dtype=float)[:, 0], np.asarray(y))
-        width, name = estimator.interval_width(level), feature_names(estimator)[0]
-        return cls(x, mean, std, level=level, width=width, data=data, name=name).plot(ax)
+        interval, name = estimator.predict_interval(grid, level), feature_names(estimator)[0]
+        return cls(x, mean, std, level=level, interval=interval, data=data, name=name).plot(ax)
 
     @classmethod
     def from_predictions(
@@ -76,11 +78,10 @@ class PredictionDisplay1D(Display):
 
     def plot(self, ax: Any = None) -> Self:
         ax = self._axis(ax)
-        half = self.width * self.std
         if self.data is not None:
             ax.plot(*self.data, ".", color="0.45", ms=3, zorder=1, label="observed")
         ax.fill_between(
-            self.x, self.mean - half, self.mean + half,
+            self.x, self.lower, self.upper,
             color=ACCENT, alpha=0.2, lw=0, label=f"{100 * self.level:g} % interval",
         )  # fmt: skip
         ax.plot(self.x, self.mean, color=ACCENT, lw=1.6, label="mean")

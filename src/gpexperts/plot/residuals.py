@@ -31,8 +31,9 @@ class ResidualsDisplay(Display):
     residual : ndarray of shape (n,)
     level : float
         Nominal coverage of the dashed lines.
-    width : float, optional
-        Half the distance of the lines; the Gaussian one by default.
+    width : float or ndarray of shape (n,), optional
+        Half the widths of the intervals, in units of std; the Gaussian one by default. The lines are at their
+        median.
     name : str
         Of x.
     max_rows : int
@@ -45,12 +46,12 @@ class ResidualsDisplay(Display):
         residual: np.ndarray,
         *,
         level: float = 0.95,
-        width: float | None = None,
+        width: float | np.ndarray | None = None,
         name: str = "predicted mean",
         max_rows: int = 3000,
     ) -> None:
         self.x, self.residual, self.level, self.name, self.max_rows = x, residual, level, name, max_rows
-        self.width = gaussian_width(level) if width is None else width
+        self.width = np.broadcast_to(gaussian_width(level) if width is None else width, x.shape)
 
     @classmethod
     def from_estimator(
@@ -70,7 +71,7 @@ class ResidualsDisplay(Display):
         if feature is not None:
             column = inspection.find_number(estimator, feature)
             x, name = inspection.encoded_rows(estimator, X)[:, column.inputs.start], column.name
-        width = estimator.interval_width(level)
+        width = estimator.interval_width(level, std)
         residual = (np.asarray(y, dtype=float) - mean) / std
         return cls(x, residual, level=level, width=width, name=name).plot(ax)
 
@@ -88,10 +89,11 @@ class ResidualsDisplay(Display):
         ax = self._axis(ax)
         rows = np.linspace(0, len(self.x) - 1, min(len(self.x), self.max_rows)).astype(int)
         x, z = self.x[rows], self.residual[rows]
-        largest = max(1.5 * self.width, float(np.quantile(np.abs(z), 0.99)) * _REACH)
-        end = min(largest, 1.1 * float(np.abs(z).max())) if np.abs(z).max() > 1.5 * self.width else largest
+        line, far = float(np.median(self.width)), float(np.abs(z).max())
+        largest = max(1.5 * line, float(np.quantile(np.abs(z), 0.99)) * _REACH)
+        end = min(largest, 1.1 * far) if far > 1.5 * line else largest
         beyond = np.abs(z) > end
-        inside = np.abs(z) <= self.width
+        inside = np.abs(z) <= self.width[rows]
         for which, colour, label in (
             (inside, ACCENT, "inside"),
             (~inside & ~beyond, SECOND, "outside"),
@@ -102,7 +104,7 @@ class ResidualsDisplay(Display):
             for side, mark in ((1, "^"), (-1, "v")):
                 at = x[beyond][sign == side]
                 ax.plot(at, np.full(len(at), side * 0.97 * end), mark, color=SECOND, ms=5, clip_on=False)
-        for height in (-self.width, self.width):
+        for height in (-line, line):
             ax.axhline(height, color="0.3", lw=0.8, ls="--")
         ax.axhline(0, color="0.3", lw=0.8)
         centre, median = _medians(self.x, self.residual)

@@ -49,13 +49,12 @@ def page_data(model: Any, observed: Observed | None, target: str) -> dict[str, A
     training_inputs = inspection.training_inputs(model)
     X = training_inputs if observed is None else observed.X
     counted = evenly_spaced(len(X), _MAX_ROWS)
-    index = model.predictor_.select(X[counted])
+    index = model.predictor_.select(X[counted])  # encoded already, so that no names are checked
     table = getattr(model, "table_", None)
     data: dict[str, Any] = {
         "target": target,
         "features": inspection.feature_names(model),
         "level": LEVEL,
-        "width": float(model.interval_width(LEVEL)),
         "training": {
             "rows": inspection.n_training_rows(model),
             "source": None if table is None else table.source,
@@ -126,7 +125,7 @@ def _queries(model: Any, X: np.ndarray, observed: Observed | None, worst: np.nda
     shown = model.model_.encoder.decode(X[rows])
     numbers = row_numbers(model, observed)
     outside = observed.outside if observed is not None else ()
-    half = float(model.interval_width(LEVEL)) * explained.std
+    _, lower, upper = model.predictor_.interval(X[rows], LEVEL)
     queries = []
     for q, row in enumerate(rows):
         selected = explained.experts[q] >= 0
@@ -138,8 +137,8 @@ def _queries(model: Any, X: np.ndarray, observed: Observed | None, worst: np.nda
             "observed": None if observed is None else float(observed.y[row]),
             "mean": float(explained.mean[q]),
             "std": float(explained.std[q]),
-            "lower": float(explained.mean[q] - half[q]),
-            "upper": float(explained.mean[q] + half[q]),
+            "lower": float(lower[q, 0]),
+            "upper": float(upper[q, 0]),
             "experts": explained.experts[q][selected].tolist(),
             "expert_mean": explained.expert_mean[q][selected].tolist(),
             "expert_std": explained.expert_std[q][selected].tolist(),

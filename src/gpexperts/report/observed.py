@@ -94,9 +94,10 @@ def observed_data(
     width = model.interval_width
     more = inspection.scored(model, observed.X, y)
     scores = score(y, mean, std, inspection.training_targets(model), observed.seconds, width=width, **more)
-    levels, shares = inspection.calibration_curve(y, mean, std, width, more.get("z"))
+    levels, shares = inspection.calibration_curve(y, mean, std, width, more.get("z"), more.get("z_std"))
     points = np.union1d(evenly_spaced(len(y), _MAX_POINTS), explained_rows(len(y), worst))
-    error, inside = y - mean, np.abs(z) <= width(LEVEL)
+    _, lower, upper = (ends[:, 0] for ends in model.predictor_.interval(observed.X, LEVEL))
+    error, inside = y - mean, np.abs(z) <= width(LEVEL, more.get("z_std", std))
     return {
         "source": observed.source,
         "n_outside": sum(map(bool, observed.outside)),
@@ -116,7 +117,8 @@ def observed_data(
         ],
         "residuals": residuals_by_input(model, observed.X, z),
         "regions": regions(model, observed.X, error, inside),
-        "listed": _listed(model, observed),
+        "listed": _listed(model, observed, lower, upper),
+        "width": float(np.median((upper - lower) / (2 * std))),
         "calibration": {"level": levels.tolist(), "share": shares.tolist()},
         "points": {
             "row": points.tolist(),
@@ -124,18 +126,20 @@ def observed_data(
             "y": y[points].tolist(),
             "mean": mean[points].tolist(),
             "std": std[points].tolist(),
+            "lower": lower[points].tolist(),
+            "upper": upper[points].tolist(),
         },
         "by_input": [_by_input(x, error, inside) for x in model.model_.encoder.decode(observed.X).T],
         "by_expert": _by_expert(index[:, :1], error[counted], inside[counted]),
     }
 
 
-def _listed(model: Any, observed: Observed) -> dict[str, Any]:
+def _listed(model: Any, observed: Observed, lower: np.ndarray, upper: np.ndarray) -> dict[str, Any]:
     """All rows, or evenly spaced ones, for the search by number; rounded."""
     rows = evenly_spaced(len(observed.y), _MAX_LISTED)
     inputs = model.model_.encoder.decode(observed.X[rows])
     few = inputs.size <= _MAX_LISTED_VALUES
-    columns = {"y": observed.y[rows], "mean": observed.mean[rows], "std": observed.std[rows]}
+    columns = {"y": observed.y[rows], "mean": observed.mean[rows], "lower": lower[rows], "upper": upper[rows]}
     return {
         "number": row_numbers(model, observed)[rows].tolist(),
         **{name: [float(f"{v:.5g}") for v in values.tolist()] for name, values in columns.items()},
@@ -149,7 +153,7 @@ def _rounded(value: Any) -> Any:
 
 def _outside(texts: Sequence[str]) -> list[list[Any]]:
     """The columns with most rows outside the range of the training rows, and the numbers of these rows."""
-    counts = Counter(name for text in texts if text for name in text.split(", "))
+    counts = Counter(name for text in texts if text for name in text.split("; "))
     return [[name, count] for name, count in counts.most_common(5)]
 
 

@@ -195,19 +195,19 @@
       draw(svg, "line", { class: "grid", x1: x(t), x2: x(t), y1: 4, y2: height - 30 });
       draw(svg, "text", { x: x(t), y: height - 14, "text-anchor": "middle" }, format(t));
     }
-    const bar = (y, label, centre, half, colour, opacity, text) => {
+    const bar = (y, label, centre, ends, colour, opacity, text) => {
       draw(svg, "text", { x: left - 10, y: y + 4, "text-anchor": "end" }, label);
       const group = hint(draw(svg, "g"), text);
-      if (half > 0) draw(group, "line", { x1: x(centre - half), x2: x(centre + half), y1: y, y2: y, stroke: colour, "stroke-width": 7, "stroke-opacity": opacity * 0.5, "stroke-linecap": "round" });
+      if (ends[1] > ends[0]) draw(group, "line", { x1: x(ends[0]), x2: x(ends[1]), y1: y, y2: y, stroke: colour, "stroke-width": 7, "stroke-opacity": opacity * 0.5, "stroke-linecap": "round" });
       draw(group, "circle", { cx: x(centre), cy: y, r: 5, fill: colour, "fill-opacity": opacity });
     };
     rows.forEach((r, i) => {
       const opacity = 0.25 + 0.75 * (Math.abs(r.weight) / most);
       const text = `${r.name}: mean ${format(r.mean)}\nweight ${format(r.weight, 3)}`;
-      bar(14 + i * step, r.name, r.mean, 2 * (r.std ?? 0), r.kind === "prior" ? SOFT : ACCENT, opacity, text);
+      bar(14 + i * step, r.name, r.mean, [r.mean - 2 * (r.std ?? 0), r.mean + 2 * (r.std ?? 0)], r.kind === "prior" ? SOFT : ACCENT, opacity, text);
     });
     const y = 14 + rows.length * step;
-    bar(y, "prediction", q.mean, (q.upper - q.lower) / 2, SECOND, 1, `prediction ${format(q.mean)} ± ${format(q.std, 3)}`);
+    bar(y, "prediction", q.mean, [q.lower, q.upper], SECOND, 1, `prediction ${format(q.mean)} ± ${format(q.std, 3)}`);
     draw(svg, "line", { x1: x(q.mean), x2: x(q.mean), y1: 4, y2: y, stroke: SECOND, "stroke-dasharray": "2 4" });
     if (q.observed !== null) {
       const cx = x(q.observed);
@@ -239,9 +239,9 @@
   };
   // A row that is not explained: its prediction and, if they are known, its inputs.
   const brief = (k) => {
-    const { number, y, mean, std, inputs } = data.observed.listed, half = data.width * std[k];
+    const { number, y, mean, lower, upper, inputs } = data.observed.listed;
     byId("prediction").textContent = `Row ${number[k]}: the prediction is ${format(mean[k])}, with a 95 % interval from ` +
-      `${format(mean[k] - half)} to ${format(mean[k] + half)}. The observation is ${format(y[k])}. ` +
+      `${format(lower[k])} to ${format(upper[k])}. The observation is ${format(y[k])}. ` +
       "Experts and training rows are shown for the rows of the list only.";
     byId("contributions").tBodies[0].replaceChildren();
     byId("contributions").tFoot.replaceChildren();
@@ -278,15 +278,15 @@
   // ------------------------------------------------------------------- compared with the observations
 
   const drawPredictedObserved = ({ points }) => {
-    const half = points.std.map((s) => data.width * s);
+    const { lower, upper } = points;
     const both = robust([...points.y, ...points.mean]), near = (v) => Math.max(both[0], Math.min(both[1], v));
     const { svg, x, y } = frame("predicted-observed", { xs: both, ys: both, height: 420, xlabel: `observed ${data.target}`, ylabel: "predicted" });
     draw(svg, "line", { x1: x(both[0]), y1: y(both[0]), x2: x(both[1]), y2: y(both[1]), stroke: INK, "stroke-dasharray": "4 4", "stroke-opacity": 0.5 });
     const faint = Math.max(0.05, Math.min(0.3, 60 / points.y.length));
     points.y.forEach((observed, i) => {
-      const inside = Math.abs(observed - points.mean[i]) <= half[i], colour = inside ? ACCENT : SECOND;
+      const inside = lower[i] <= observed && observed <= upper[i], colour = inside ? ACCENT : SECOND;
       const clip = (v) => Math.max(both[0], Math.min(both[1], v));
-      draw(svg, "line", { x1: x(near(observed)), x2: x(near(observed)), y1: y(clip(points.mean[i] - half[i])), y2: y(clip(points.mean[i] + half[i])), stroke: colour, "stroke-opacity": faint });
+      draw(svg, "line", { x1: x(near(observed)), x2: x(near(observed)), y1: y(clip(lower[i])), y2: y(clip(upper[i])), stroke: colour, "stroke-opacity": faint });
       const query = queryAtRow.get(points.row[i]);
       const dot = draw(svg, "circle", { cx: x(near(observed)), cy: y(near(points.mean[i])), r: query === undefined ? 2 : 4, fill: colour, "fill-opacity": 0.65 });
       hint(dot, `row ${points.number[i]}\nobserved ${format(observed)}\npredicted ${format(points.mean[i])} ± ${format(points.std[i], 3)}`);
@@ -312,15 +312,15 @@
     });
   };
   const drawResiduals = ({ name, levels, x: places, z }) => {
-    const end = Math.max(1.5 * data.width, ...robust(z).map(Math.abs));
+    const end = Math.max(1.5 * data.observed.width, ...robust(z).map(Math.abs));
     const { svg, x, y } = frame("residuals", {
       xs: levels.length ? [-0.5, levels.length - 0.5] : robust(places), ys: [-end, end], height: 260, xlabel: levels.length ? levels.slice(0, 8).map((level, k) => `${k}: ${level}`).join("  ").slice(0, 80) : name,
     });
-    for (const level of [-data.width, 0, data.width]) {
+    for (const level of [-data.observed.width, 0, data.observed.width]) {
       draw(svg, "line", { x1: 58, x2: 510, y1: y(level), y2: y(level), stroke: INK, "stroke-dasharray": level ? "4 4" : "", "stroke-opacity": 0.5 });
     }
     places.forEach((place, i) => {
-      const clipped = Math.max(-end, Math.min(end, z[i])), outside = Math.abs(z[i]) > data.width;
+      const clipped = Math.max(-end, Math.min(end, z[i])), outside = Math.abs(z[i]) > data.observed.width;
       draw(svg, "circle", { cx: Math.max(58, Math.min(510, x(place))), cy: y(clipped), r: 2.5, fill: outside ? SECOND : ACCENT, "fill-opacity": 0.55 });
     });
   };

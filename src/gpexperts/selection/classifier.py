@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 from scipy.spatial.distance import cdist
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
 
 from gpexperts.engines.threads import blas_threads
 from gpexperts.selection.base import ExpertsView, Selector, row_chunks
+from gpexperts.selection.interrupts import interrupts_raised
 
 __all__ = ["ClassifierSelector", "DNNSelector"]
 
@@ -124,15 +123,9 @@ class DNNSelector(ClassifierSelector):
     def _fit_classifier(self, X: np.ndarray, labels: np.ndarray) -> None:
         # A multi-label target makes MLPClassifier use one sigmoid per class and binary cross-entropy.
         target = labels if self.output == "softmax" else labels[:, None] == self.classes_
-        with blas_threads(1), warnings.catch_warnings():
-            # The ranking converges long before the loss, so reaching `max_iter` is expected.
-            warnings.filterwarnings("ignore", category=ConvergenceWarning)
-            # On Ctrl-C scikit-learn stops training and only warns.
-            warnings.filterwarnings("error", message="Training interrupted by user", category=UserWarning)
-            try:
-                self.classifier_.fit(X, target)
-            except UserWarning as warning:
-                raise KeyboardInterrupt from warning
+        # The ranking converges long before the loss, so reaching `max_iter` is expected.
+        with blas_threads(1), interrupts_raised():
+            self.classifier_.fit(X, target)
 
 
 def _sample(experts: ExpertsView, max_rows: int) -> tuple[np.ndarray, np.ndarray]:

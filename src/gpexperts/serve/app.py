@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -75,29 +74,28 @@ class _Service:
         mean, std = self.model.predictor_.predict(X, return_std=True, latent=False)
         return mean[:, 0], std[:, 0]
 
-    @functools.lru_cache(maxsize=64)  # noqa: B019 (a service lives as long as its process)
-    def width(self, level: float) -> float:
-        try:
-            return float(self.model.interval_width(level))
-        except TooFewRowsError as error:
-            raise Problem(422, str(error)) from error
-
     async def predict(self, request: Request) -> Response:
         X = await read_rows(request, self.inputs, self.limits, self.limits.rows, (JSON, ARROW))
         level = level_of(request)
-        width = self.width(level)
+        check_level(self.model, level)
         mean, std = await self.batcher(X)
-        ends = (mean - width * std, mean + width * std)
-        if self.model.model_.target is not None:  # the intervals of a transformed target are not symmetric
-            _, *sides = await self.batcher.run(lambda: self.model.predictor_.interval(X, level))
-            ends = (sides[0][:, 0], sides[1][:, 0])
-        columns = {"mean": mean, "std": std, "lower": ends[0], "upper": ends[1]}
+        lower, upper = await self.ends(X, mean, std, level)
+        columns = {"mean": mean, "std": std, "lower": lower, "upper": upper}
         return written(request, columns, self.target, level)
+
+    async def ends(self, X: np.ndarray, mean: np.ndarray, std: np.ndarray, level: float) -> Any:
+        """The ends (n,) of the intervals."""
+        if self.model.model_.target is None:
+            half = self.model.interval_width(level, std) * std
+            return mean - half, mean + half
+        # The intervals of a transformed target are not symmetric.
+        _, lower, upper = await self.batcher.run(lambda: self.model.predictor_.interval(X, level))
+        return lower[:, 0], upper[:, 0]
 
     async def explain(self, request: Request) -> Response:
         X = await read_rows(request, self.inputs, self.limits, self.limits.explained_rows, (JSON,))
         level = level_of(request)
-        self.width(level)
+        check_level(self.model, level)
         explanations = await self.batcher.run(lambda: self.explainer(X, level))
         return JSONResponse(
             {
@@ -143,6 +141,14 @@ class _Service:
             return response
 
         return watching
+
+
+def check_level(model: Any, level: float) -> None:
+    """Refuse a level for which too few rows were held out."""
+    try:
+        model.predictor_.interval_widths(level)
+    except TooFewRowsError as error:
+        raise Problem(422, str(error)) from error
 
 
 def create_app(

@@ -21,10 +21,10 @@ from gpexperts.tables.arrow import pa
 
 __all__ = ["baseline_inputs", "baselines", "predicted"]
 
-_FOLDS = 5
+_FOLDS = 3
 """Folds that give the standard deviation of a baseline's error."""
 _MOST_LEVELS = 255
-"""That gradient boosting takes as a category."""
+"""That gradient boosting takes as a category, other levels and gaps included."""
 
 
 def baseline_inputs(encoder: ColumnEncoder, table: pa.Table) -> np.ndarray:
@@ -43,7 +43,7 @@ def baseline_inputs(encoder: ColumnEncoder, table: pa.Table) -> np.ndarray:
 def baselines(encoder: ColumnEncoder, n_outputs: int) -> Iterator[tuple[str, Any]]:
     """Yield name and estimator of each baseline, for rows of `baseline_inputs`.
 
-    Categories are one-hot columns of the linear model. Gradient boosting takes those of up to 255 levels as
+    Categories are one-hot columns of the linear model. Gradient boosting takes those of up to 253 levels as
     they are, and the mean target of each level of larger ones.
     """
     widths = [1 if column.kind == "category" else column.width for column in encoder.columns]

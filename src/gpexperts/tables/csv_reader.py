@@ -12,6 +12,7 @@ from gpexperts.tables.formats import STANDARD_STREAM
 from gpexperts.tables.messages import NOT_UTF8, display_name, join_names
 from gpexperts.tables.reader import TableReader
 from gpexperts.tables.standard_input import as_utf8, standard_input
+from gpexperts.tables.unpacked import check_unpacked, csv_bytes
 
 __all__ = ["CSVReader"]
 
@@ -28,6 +29,7 @@ class CSVReader(TableReader):
         # No Python in the reader threads of Arrow: files of Arrow's own, decompressed by Arrow.
         source = display_name(path)
         raw: Any = standard_input() if path == STANDARD_STREAM else None
+        self._compression = compression
 
         def start() -> Any:
             if compression is not None:
@@ -40,6 +42,8 @@ class CSVReader(TableReader):
         head = stream.read(HEAD_BYTES)
         encoding = encoding_of(head, options.encoding, source)
         if encoding != "utf-8":
+            if compression is not None:  # it is unpacked to a file
+                check_unpacked(path, csv_bytes(path, compression))
             raw, compression = as_utf8(start(), encoding, source), None
             head = raw.read(HEAD_BYTES)
         lines = head.splitlines(keepends=True)
@@ -59,6 +63,10 @@ class CSVReader(TableReader):
         self._start = start
         if len(head) == len(lines[0]) and not head.endswith((b"\n", b"\r")):
             self._start = lambda: pa.BufferReader(head + b"\n")  # a header alone is a table, too
+
+    def _check_unpacked(self, in_memory: bool) -> None:
+        if in_memory and self._compression is not None:  # batches are decompressed piece by piece
+            check_unpacked(self.source, csv_bytes(self.source, self._compression))
 
     def _options(
         self, columns: list[str], types: Mapping[str, pa.DataType], threads: bool, **more: Any

@@ -22,7 +22,7 @@ _ENDINGS = {
     ".arrow": "arrow",
     ".ipc": "arrow",
 }
-_COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
+_COMPRESSIONS = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2"}
 
 
 class Format(NamedTuple):
@@ -31,7 +31,7 @@ class Format(NamedTuple):
     name: str
     """One of `FORMATS`; feather and arrow are the same format."""
     compression: str | None = None
-    """Of CSV: "gzip", "zstd" or None."""
+    """Of CSV: "gzip", "zstd", "bz2" or None."""
 
 
 def format_of(path: str, forced: str | None = None) -> Format:
@@ -57,7 +57,7 @@ def format_of(path: str, forced: str | None = None) -> Format:
     if name is None:
         raise TableError(
             f"The format of {path} cannot be determined from its name. Known endings are "
-            f"{', '.join(_ENDINGS)} (.csv also with .gz or .zst); or give --format."
+            f"{', '.join(_ENDINGS)} (.csv also with .gz, .zst or .bz2); or give --format."
         )
     if compression and name != "csv":
         raise TableError(

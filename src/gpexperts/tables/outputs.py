@@ -80,11 +80,11 @@ def output_columns(
 def _interval(
     model: Any, X: pa.Table, mean: np.ndarray, std: np.ndarray, level: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    if getattr(model, "target_transform", None) is not None:  # then intervals are not symmetric
+    if model.model_.target is not None:  # then intervals are not symmetric
         lower, upper = model.predict_interval(X, level)
         return lower, upper
-    width = model.interval_width(level)
-    return mean - width * std, mean + width * std
+    half = model.interval_width(level, std) * std
+    return mean - half, mean + half
 
 
 def _own(model: Any, own: OwnExplanation) -> dict[str, Any]:

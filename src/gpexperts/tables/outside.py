@@ -57,5 +57,5 @@ def outside_texts(outside: dict[str, np.ndarray], n: int) -> list[str | None]:
     texts: list[str | None] = [None] * n
     for name, rows in outside.items():
         for i in np.flatnonzero(rows):
-            texts[i] = name if texts[i] is None else f"{texts[i]}, {name}"
+            texts[i] = name if texts[i] is None else f"{texts[i]}; {name}"
     return texts

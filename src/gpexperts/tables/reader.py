@@ -61,10 +61,15 @@ class TableReader(ABC):
     def read(self, columns: Sequence[str], types: Mapping[str, pa.DataType] | None = None) -> pa.Table:
         """Return all rows of some columns; for a CSV, types are inferred from all rows."""
         with self._checked():
+            self._check_unpacked(in_memory=True)
             return self._read(list(columns), types or {})
 
     def batches(
-        self, columns: Sequence[str], types: Mapping[str, pa.DataType], size: int
+        self,
+        columns: Sequence[str],
+        types: Mapping[str, pa.DataType],
+        size: int,
+        in_memory: bool = False,
     ) -> Iterator[pa.Table]:
         """Yield tables of `size` rows, the last one shorter; one without rows if there are none.
 
@@ -74,8 +79,11 @@ class TableReader(ABC):
         types : mapping from column to type
             Types of the columns of a CSV; other formats store types and ignore this.
         size : int
+        in_memory : bool
+            Whether the caller keeps all batches.
         """
         with self._checked():
+            self._check_unpacked(in_memory)
             empty = True
             for table in _of_size(self._batches(list(columns), types), size):
                 empty = False
@@ -99,6 +107,10 @@ class TableReader(ABC):
             ) from fault
         if fault is not None:
             raise fault
+
+    @abstractmethod
+    def _check_unpacked(self, in_memory: bool) -> None:
+        """Refuse a small file that takes gigabytes of memory."""
 
     @abstractmethod
     def _read(self, columns: list[str], types: Mapping[str, pa.DataType]) -> pa.Table: ...

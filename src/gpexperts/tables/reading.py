@@ -14,6 +14,7 @@ from gpexperts.tables.dialect import TableOptions
 from gpexperts.tables.formats import STANDARD_STREAM, format_of
 from gpexperts.tables.messages import readable_errors
 from gpexperts.tables.reader import TableReader, signature, too_wide
+from gpexperts.tables.unpacked import arrow_bytes, check_unpacked, parquet_bytes
 
 __all__ = ["TableReader", "open_table"]
 
@@ -70,6 +71,9 @@ class _Parquet(TableReader):
         self._file = pq.ParquetFile(path, buffer_size=1024**2, pre_buffer=False)
         super().__init__(path, self._file.schema_arrow.names, self._file.metadata.num_rows)
 
+    def _check_unpacked(self, in_memory: bool) -> None:
+        check_unpacked(self.source, parquet_bytes(self._file.metadata, in_memory))
+
     def _read(self, columns: list[str], types: Mapping[str, pa.DataType]) -> pa.Table:
         return self._file.read(columns=columns)
 
@@ -86,6 +90,9 @@ class _Arrow(TableReader):
             self._is_file = file.read(6) == b"ARROW1"
         with self._open(None) as reader:
             super().__init__(path, reader.schema.names)
+
+    def _check_unpacked(self, in_memory: bool) -> None:
+        check_unpacked(self.source, arrow_bytes(self.source, self._is_file))  # a batch is unpacked whole
 
     def _open(self, columns: list[str] | None) -> Any:
         fields = None if columns is None else sorted(self.names.index(name) for name in columns)

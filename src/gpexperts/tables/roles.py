@@ -78,13 +78,7 @@ def target_problem(seen: Seen, role: str) -> str:
 
 
 def target_notes(seen: Seen, first_row: int) -> list[str]:
-    """Return notes about outliers, skewness and gaps of a target."""
-    if (
-        seen.values is None
-        or seen.column.kind not in ("number", "boolean")
-        or seen.n_missing == len(seen.values)
-    ):
-        return []
+    """Return notes about gaps and outliers of a target that holds numbers."""
     numbers = (
         seen.values.cast(pa.float64())
         if seen.column.kind == "number"

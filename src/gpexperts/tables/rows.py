@@ -14,6 +14,7 @@ from gpexperts.schema import TableColumn
 from gpexperts.tables.arrow import pa
 from gpexperts.tables.convert import Converted, Converter
 from gpexperts.tables.fingerprint import Fingerprint
+from gpexperts.tables.formulas import quoted_name, quoted_texts
 from gpexperts.tables.inputs import columns_of, counted_elsewhere, model_inputs
 from gpexperts.tables.kept import kept_types
 from gpexperts.tables.messages import display_name
@@ -74,9 +75,12 @@ def target_columns(model: Any, given: Sequence[str] = ()) -> list[TableColumn]:
 
 def _batches(
     model: Any, reader: TableReader, tally: Tally, others: Sequence[TableColumn] = (),
-    keep: Sequence[str] = (), size: int = BATCH_ROWS,
+    keep: Sequence[str] = (), size: int = BATCH_ROWS, in_memory: bool = False,
 ) -> Iterator[_Batch]:  # fmt: skip
-    """Yield the rows of a table; `tally` counts what was found in them."""
+    """Yield the rows of a table; `tally` counts what was found in them.
+
+    `in_memory` says whether the caller keeps all of them.
+    """
     columns, encoder = columns_of(model), model.model_.encoder
     names = [column.name for column in (*columns, *others)]
     require_columns(reader.names, [*names, *keep], reader.source)
@@ -85,7 +89,7 @@ def _batches(
     table_ = getattr(model, "table_", None)
     fills = table_ is None or not table_.drop_missing
     start = reader.first_row
-    for table in reader.batches(list(dict.fromkeys([*names, *keep])), types, size):
+    for table in reader.batches(list(dict.fromkeys([*names, *keep])), types, size, in_memory):
         converted = converter.convert(table)
         missing = np.column_stack([c.is_null().to_numpy() for c in converted.table.columns])
         lacking = missing.all(axis=1) if fills else missing.any(axis=1)
@@ -104,7 +108,7 @@ def predict_rows(model: Any, reader: TableReader, targets: Sequence[TableColumn]
     drops = table_ is not None and table_.drop_missing
     converter = Converter(targets, reader.source, reader.options, reader.dialect)
     inputs, parts, outside, seconds = [], [], [], 0.0
-    for batch in _batches(model, reader, tally, targets):
+    for batch in _batches(model, reader, tally, targets, in_memory=True):
         converted = converter.convert(batch.table)
         y = np.column_stack([np.asarray(c, dtype=float) for c in converted.table.columns])
         known = np.isfinite(y).all(axis=1)
@@ -139,12 +143,14 @@ def predict_table(
     keep: Sequence[str] = (),
     level: float = 0.95,
     explain: bool = False,
+    quote_formulas: bool = False,
     batch_rows: int = BATCH_ROWS,
 ) -> Tally:
     """Write the kept columns, mean, std and interval of every row of a table.
 
     Rows that cannot be predicted have empty predictions. The column `outside` names the inputs that are
-    outside the range of the training rows, or levels that training has not seen.
+    outside the range of the training rows, or levels that training has not seen. With `quote_formulas`, kept
+    names and texts that a spreadsheet would run get an apostrophe in front, and so do names of targets.
 
     Returns
     -------
@@ -158,6 +164,8 @@ def predict_table(
         with counted_elsewhere():
             out |= output_columns(model, batch.X, batch.possible, level, explain)
         out["outside"] = pa.array(outside_texts(batch.outside, len(batch.possible)), pa.string())
+        if quote_formulas:
+            out = {quoted_name(name): quoted_texts(column) for name, column in out.items()}
         write(pa.table(out))
     if tally.n_rows and tally.n_empty == tally.n_rows:
         raise TableError(f"No row of {display_name(reader.source)} can be predicted. {tally.sentence()}")

@@ -14,7 +14,9 @@ import signal
 import sys
 import tempfile
 import threading
+import uuid
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from gpexperts.exceptions import TableError
@@ -27,6 +29,8 @@ _PIECE = 1024**2
 
 def standard_input() -> Any:
     """Read standard input to its end and return it as a file of Arrow that can seek."""
+    if sys.stdin is None:
+        raise TableError("Standard input is closed; give a file, or pipe the table to the command.")
     try:
         source = sys.stdin.buffer.fileno()
     except io.UnsupportedOperation:  # replaced by an object in memory
@@ -52,13 +56,14 @@ def as_utf8(stream: Any, encoding: str, source: str) -> Any:
 
 
 def _copied(pieces: Iterator[bytes]) -> Any:
-    descriptor, path = tempfile.mkstemp(prefix="gpexperts-")
+    # The name is chosen before the file exists, so that it is removed after any interrupt.
+    path = os.path.join(tempfile.gettempdir(), f"gpexperts-{uuid.uuid4().hex}")
     try:
-        with open(descriptor, "wb") as copy:
+        with open(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as copy:
             copy.writelines(pieces)
         return pa.OSFile(path)
     finally:
-        os.unlink(path)  # the open file remains readable
+        Path(path).unlink(missing_ok=True)  # the open file remains readable
 
 
 def _pieces(source: int) -> Iterator[bytes]:

@@ -94,7 +94,7 @@ class Tally:
         if self.n_without_target:
             parts.append(f"{_rows(self.n_without_target)} without a target left out.")
         if any(self._new.values()):
-            parts.append(f"Levels that training has not seen, or hardly: {_list(self._new)}.")
+            parts.append(f"Levels that training has not seen, or seen once: {_list(self._new)}.")
         if any(self._outside.values()):
             parts.append(f"Outside the range of the training rows: {_list(self._outside)}.")
         if any(self._filled.values()):

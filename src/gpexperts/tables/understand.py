@@ -161,8 +161,10 @@ def _facts(reader: TableReader, table: pa.Table, name: str, plan: Plan) -> Colum
         list(seen.fix),
     )
     if role != "input":
-        notes = [*facts.notes, *(target_notes(seen, reader.first_row) if role == "target" else [])]
-        return replace(facts, notes=notes, problem=target_problem(seen, role) or facts.problem)
+        facts = replace(facts, problem=target_problem(seen, role) or facts.problem)
+        if role != "target" or facts.problem:
+            return facts
+        return replace(facts, notes=[*facts.notes, *target_notes(seen, reader.first_row)])
     chosen = name in plan.features or name in plan.types
     reason = reason_to_leave_out(seen, table.num_rows, chosen=chosen)
     if reason:

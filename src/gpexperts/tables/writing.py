@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import codecs
+import io
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from typing import Any
+from typing import Any, TextIO
 
 from gpexperts.files import appearing
 from gpexperts.tables.arrow import pa, pacsv, pc, pq
 from gpexperts.tables.formats import STANDARD_STREAM, Format, format_of
+from gpexperts.text import printable
 
 __all__ = ["writing"]
 
@@ -25,7 +28,7 @@ def writing(path: str, format: str | None = None) -> Iterator[Write]:
     kind = format_of(path, format)
     with ExitStack() as stack:
         if path == STANDARD_STREAM:
-            place: Any = sys.stdout.buffer
+            place: Any = _Escaping(sys.stdout) if sys.stdout.isatty() else sys.stdout.buffer
             stack.callback(place.flush)
         else:
             place = str(stack.enter_context(appearing(path)))
@@ -40,6 +43,25 @@ def writing(path: str, format: str | None = None) -> Iterator[Write]:
             writer.write_table(table)
 
         yield write
+
+
+class _Escaping(io.RawIOBase):
+    """Writes UTF-8 to a terminal, without characters that steer it."""
+
+    def __init__(self, terminal: TextIO) -> None:
+        self._terminal = terminal
+        self._decoder = codecs.getincrementaldecoder("utf-8")("backslashreplace")
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        text = self._decoder.decode(bytes(data))
+        self._terminal.write("\n".join(map(printable, text.split("\n"))))
+        return len(data)
+
+    def flush(self) -> None:
+        self._terminal.flush()
 
 
 @contextmanager

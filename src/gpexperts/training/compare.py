@@ -26,11 +26,14 @@ __all__ = ["Scored", "quick_score"]
 
 BLOCKS = ((16, 100, 20), (16, 150, 12))
 """Blocks, rows in each, and steps of the two stages of training."""
-PREDICTED, NEIGHBORS = 1000, 96
+PREDICTED, NEIGHBORS = 600, 64
 """Rows that are predicted, and rows that predict each."""
+MANY_ROWS, PREDICTED_OF_MANY = 20_000, 2000
+"""With more rows than this, more are predicted: training takes longer, and the choice may too."""
 SCALES = tuple(np.geomspace(0.3, 3.0, 21).tolist())
 CLIPPED = 12.0
 """As in the choice of experts: factors of the variance, and bound of standardised residuals."""
+_TINY = np.finfo(float).tiny
 
 
 class Scored(NamedTuple):
@@ -42,15 +45,27 @@ class Scored(NamedTuple):
     """(k,) of each row."""
     y: np.ndarray
     """(k, p) targets, in their units."""
+    squared_error: np.ndarray
+    """(k, p) of the predictions of the targets that the model is fitted to, in their units."""
+    relative_error: float
+    """Its mean over rows, by their weights, and outputs, in units of the variance of each output."""
 
     @property
     def nlpd(self) -> float:
         """Negative log density per row and output."""
         return -float(np.average(self.log_density, weights=self.weight)) / self.y.shape[1]
 
-    def gain_over(self, other: Scored) -> tuple[float, float]:
-        """Mean gain in log density per row over another preparation of the same rows, and its error."""
+    def gain_over(self, other: Scored, *, by_error: bool = False) -> tuple[float, float]:
+        """Mean gain per row over another preparation of the same rows, and its standard error.
+
+        The gain is that in log density. With `by_error` it is the mean of that and of half the relative gain
+        in squared error, so that the error counts as much as the density.
+        """
         gain = (self.log_density - other.log_density) / self.y.shape[1]
+        if by_error:
+            mean_square = np.average(other.squared_error, axis=0, weights=self.weight)
+            relative = (other.squared_error - self.squared_error) / np.maximum(mean_square, _TINY)
+            gain = 0.5 * (gain + 0.5 * relative.mean(axis=1))
         mean = float(np.average(gain, weights=self.weight))
         spread = float(np.average((gain - mean) ** 2, weights=self.weight))
         return mean, float(np.sqrt(spread / len(gain)))
@@ -62,7 +77,9 @@ def quick_score(
     seed: int,
     engine: Engine,
     layout: InputLayout,
-    degrees: float | None = None,
+    *,
+    clipped: float = CLIPPED,
+    by_weight: bool = True,
 ) -> Scored:
     """Train a kernel on a few blocks and predict rows from their neighbours.
 
@@ -77,14 +94,16 @@ def quick_score(
     engine : Engine
     layout : InputLayout
         Of the inputs of the source.
-    degrees : float, optional
-        Of Student-t noise: densities are then those of a Student-t distribution.
+    clipped : float
+        Bound of standardised residuals.
+    by_weight : bool
+        Whether rows count by their weights, which are those of outliers too; otherwise all count as one.
     """
     units, varies = choose_units(
         *source.summary(),
         standardize=True,
         kernel_is_object=False,
-        learns_noise=degrees is None,
+        learns_noise=True,
         standardized=layout.standardized,
         warns=False,
     )
@@ -100,20 +119,22 @@ def quick_score(
         training = maximise_likelihood(covariance, blocks, engine, max_steps=steps, tolerance=1e-4)
         covariance = training.covariance
         metric = covariance.metric(sampler.spread)
-    near = sampler.fresh_neighbourhoods(metric, PREDICTED, NEIGHBORS)
+    n_predicted = PREDICTED if source.n <= MANY_ROWS else PREDICTED_OF_MANY
+    near = sampler.fresh_neighbourhoods(metric, n_predicted, NEIGHBORS)
     assert near.noise is not None
     y = near.y[:, -1]
     mean, var = _predicted(covariance, near)
     var += np.asarray(observation_variance(near.noise[:, -1], covariance.noise_variance))
-    weight = weights(near.noise[:, -1])
-    if degrees is not None:
-        weight = np.ones(len(y))  # outliers count as they are
+    weight = weights(near.noise[:, -1]) if by_weight else np.ones(len(y))
     density = max(
-        (_log_density(y, mean, scale * var, degrees) for scale in SCALES),
+        (_log_density(y, mean, scale * var, clipped) for scale in SCALES),
         key=lambda each: float(np.average(each, weights=weight)),
     )
     scale = units.y.scale[outputs]
-    return Scored(density - np.log(scale).sum(), weight, y * scale + units.y.shift[outputs])
+    square = (y - mean) ** 2
+    relative = float(np.average(np.mean(square, axis=1), weights=weight))
+    in_units = y * scale + units.y.shift[outputs]
+    return Scored(density - np.log(scale).sum(), weight, in_units, square * scale**2, relative)
 
 
 def _predicted(covariance: Covariance, near: Neighbourhoods) -> tuple[np.ndarray, np.ndarray]:
@@ -131,11 +152,8 @@ def _predicted(covariance: Covariance, near: Neighbourhoods) -> tuple[np.ndarray
     return mean, var
 
 
-def _log_density(y: np.ndarray, mean: np.ndarray, var: np.ndarray, degrees: float | None) -> np.ndarray:
+def _log_density(y: np.ndarray, mean: np.ndarray, var: np.ndarray, clipped: float) -> np.ndarray:
+    """Log densities (n,) of y (n, p), summed over outputs, with standardised residuals clipped."""
     std = np.sqrt(var)[:, None]
-    if degrees is not None:
-        from scipy import stats  # late: it imports much
-
-        return np.asarray(stats.t.logpdf(y, degrees, mean, std).sum(axis=1))
-    z = np.clip((y - mean) / std, -CLIPPED, CLIPPED)
+    z = np.clip((y - mean) / std, -clipped, clipped)
     return -np.sum(0.5 * z**2 + np.log(std) + 0.5 * np.log(2.0 * np.pi), axis=1)

@@ -46,10 +46,15 @@ def start_by_groups(
     """
     values = [np.unique(x) for x in sampler.sample.X.T]
     most = len(sampler.sample.X) / ROWS_PER_VALUE
-    inputs = [k for k, x in enumerate(values) if FEWEST_VALUES <= len(x) <= most]
+    index = covariance.scale_index
+    n_inputs = (
+        np.ones(len(values), dtype=int) if index is None else np.bincount(index)
+    )  # of each length scale
+    alone = n_inputs == 1 if index is None else n_inputs[index] == 1
+    inputs = [k for k, x in enumerate(values) if alone[k] and FEWEST_VALUES <= len(x) <= most]
     inputs = sorted(inputs, key=lambda k: -len(values[k]))[:MOST_INPUTS]
     free = covariance.in_order_of_theta(0.0, np.ones(len(values)), 0.0)
-    if not inputs or np.count_nonzero(free) < len(values):  # fixed length scales, or one for all inputs
+    if not inputs or np.count_nonzero(free) < len(n_inputs):  # fixed length scales, or one for all inputs
         return None
     small, best = sampler.of_sample(), (-np.inf, covariance)
     for k in inputs:

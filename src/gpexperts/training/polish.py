@@ -15,13 +15,13 @@ from gpexperts.training.nearest import PREDICTED, Stage, evidence_of_fresh_rows,
 
 __all__ = ["Polished", "polish"]
 
-POLISHING = (Stage(2000, 48, 12), Stage(2000, 48, 12))
+POLISHING = (Stage(1500, 48, 12), Stage(1500, 48, 12))
 SAMPLED, FEWEST = 1000, 300
 """Rows without equals, of a sample of `SAMPLED`, below which predictive training is left out. Where there are
 enough, those with equals are kept: they show the noise."""
-CHECKED = 1500, 128
+CHECKED = 1000, 96
 """Fresh rows and neighbours by which kernels are compared, and the result of training is accepted…"""
-WORTHWHILE = 0.002
+WORTHWHILE = 0.005
 """…if their score gains more than this, in nats per row."""
 UNEXPLAINED = 0.3
 """Share of the variance that the prediction leaves, above which another start is tried."""

@@ -2,7 +2,9 @@
 
 Residuals of rows that a regressor was fitted to are too small, and experts trained on them would be too sure.
 The rows are divided into five folds; the regressor of each fold is fitted to the others. For queries, one
-more regressor is fitted to all rows.
+more regressor is fitted to all rows. Rows with equal inputs are in the same fold: otherwise a trend that is
+an input would tell them apart, and hide the noise that they show. The folds also choose the number of boosted
+trees, where early stopping would need rows of its own.
 
 At most `MAX_ROWS` rows, drawn at random by row number, fit the trend, in this process. The other rows have
 been seen by no regressor, and get the trend of queries. So arrays and collections give the same trend.
@@ -11,15 +13,16 @@ been seen by no regressor, and get the trend of queries. So arrays and collectio
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.base import clone
 
 from gpexperts.exceptions import TrendError
 from gpexperts.row_noise import weights
 from gpexperts.rows.base import Rows, RowSource
 from gpexperts.trend.fitted import FittedTrend, checked_prediction
-from gpexperts.trend.regressors import fitted_regressor, kept, new_regressor
+from gpexperts.trend.regressors import fitted_regressor, kept, leaves_trees_open, new_regressor, threads_for
 
 __all__ = ["FOLDS", "MAX_ROWS", "CrossFitted", "cross_fit"]
 
@@ -62,7 +65,9 @@ class CrossFitted:
         return self.trend.inputs(rows.X, values), self.trend.residuals(rows.y, values), rows.noise
 
 
-def cross_fit(setting: Any, source: RowSource, random_state: np.random.RandomState) -> CrossFitted:
+def cross_fit(
+    setting: Any, source: RowSource, random_state: np.random.RandomState, *, worst: float = np.inf
+) -> CrossFitted | None:
     """Fit a trend to rows in the user's units of X.
 
     Parameters
@@ -71,6 +76,8 @@ def cross_fit(setting: Any, source: RowSource, random_state: np.random.RandomSta
     source : RowSource
     random_state : RandomState
         Draws folds and, where there are more than `MAX_ROWS` rows, a sample.
+    worst : float
+        None is returned if the error of the first fold, in units of the variance, is larger than this.
 
     Raises
     ------
@@ -79,42 +86,89 @@ def cross_fit(setting: Any, source: RowSource, random_state: np.random.RandomSta
     """
     name = setting if isinstance(setting, str) else type(setting).__name__
     rows = source.sample(MAX_ROWS, random_state)
-    regressor = new_regressor(setting, int(random_state.randint(2**31 - 1)))
     n, p = rows.y.shape
+    regressor = new_regressor(setting, n, int(random_state.randint(2**31 - 1)))
     if n < 2 * FOLDS:
         raise TrendError(f"trend={name!r} needs at least {2 * FOLDS} rows, got {n}. Use trend=None.")
-    fold = random_state.permutation(np.arange(n) % FOLDS)
+    group = _groups_of_equals(rows.X)
+    fold = random_state.permutation(np.arange(group.max() + 1) % FOLDS)[group]
     w = weights(rows.noise) if rows.noise.shape[1] else None
-    values, predictors = np.empty((n, p)), []
+    folds = _Folds(rows.X, w, fold, regressor, name, leaves_trees_open(setting, n))
+    values, predictors, errors = np.empty((n, p)), [], []
     for k in range(p):
+        found = folds.predict(rows.y[:, k], worst)
+        if found is None:
+            return None
+        values[:, k], final, error = found
+        predictors.append(kept(folds.fitted(final, rows.y[:, k]), rows.X))
+        errors.append(error)
+    trend = FittedTrend("mean", name, tuple(predictors))
+    return CrossFitted(trend, rows.number, values, float(np.mean(errors)))
+
+
+def _groups_of_equals(X: np.ndarray) -> np.ndarray:
+    """Number (n,) the distinct rows of X (n, d), in the order of their first appearance."""
+    bits = np.ascontiguousarray(X + 0.0).view(np.uint64)  # −0 becomes 0
+    factors = np.random.RandomState(0).randint(1, 2**62, X.shape[1], dtype=np.uint64) | np.uint64(1)
+    _, first, group = np.unique((bits * factors).sum(axis=1), return_index=True, return_inverse=True)
+    return np.asarray(np.argsort(np.argsort(first))[group])
+
+
+class _Folds(NamedTuple):
+    """Rows in folds, and the regressor that is fitted without each of them."""
+
+    X: np.ndarray
+    weight: np.ndarray | None
+    fold: np.ndarray
+    regressor: Any
+    name: str
+    open_trees: bool
+    """Whether the folds choose the number of trees."""
+
+    def predict(self, y: np.ndarray, worst: float) -> tuple[np.ndarray, Any, float] | None:
+        """Predict each target (n,) by the regressor of its fold.
+
+        Also returned are the regressor to fit to all rows, and the error in units of the variance. Where the
+        number of trees is open, it is the one with the smallest error of all folds together.
+        """
+        w = np.ones(len(y)) if self.weight is None else self.weight
+        variance = float(np.average((y - np.average(y, weights=w)) ** 2, weights=w)) or 1.0
+        stages: list[np.ndarray] = []
+        errors, weight = np.zeros(1), 0.0
         for f in range(FOLDS):
-            out = fold == f
-            where = f"fold {f + 1} of {FOLDS}"
-            one = _fitted(
-                regressor, rows.X[~out], rows.y[~out, k], None if w is None else w[~out], name, where
-            )
-            values[out, k] = _predicted(one, rows.X[out], name, where)
-        predictors.append(kept(_fitted(regressor, rows.X, rows.y[:, k], w, name, "all rows"), rows.X))
-    spread = np.average((rows.y - np.average(rows.y, axis=0, weights=w)) ** 2, axis=0, weights=w)
-    squares = np.average((rows.y - values) ** 2, axis=0, weights=w)
-    error = float(np.mean(squares / np.where(spread > 0, spread, 1.0)))
-    return CrossFitted(FittedTrend("mean", name, tuple(predictors)), rows.number, values, error)
+            out, where = self.fold == f, f"fold {f + 1} of {FOLDS}"
+            one = self.fitted(self.regressor, y, ~out, where)
+            stages.append(self._predictions(one, out, where))
+            errors = errors + ((stages[-1] - y[out]) ** 2 * w[out]).sum(axis=1)
+            weight += float(w[out].sum())
+            if f == 0 and errors.min() > worst * variance * weight:
+                return None
+        best, values = int(np.argmin(errors)), np.empty(len(y))
+        for f, stage in enumerate(stages):
+            values[self.fold == f] = stage[best]
+        final = self.regressor
+        if self.open_trees:
+            final = clone(final).set_params(max_iter=best + 1)
+        return values, final, float(errors[best]) / (variance * weight)
 
+    def fitted(self, regressor: Any, y: np.ndarray, some: Any = slice(None), where: str = "all rows") -> Any:
+        """Fit the regressor to some of the rows."""
+        X, w = self.X[some], None if self.weight is None else self.weight[some]
+        try:
+            return fitted_regressor(regressor, X, y[some], w)
+        except Exception as error:  # of any regressor of the user
+            raise TrendError(
+                f"The trend {self.name!r} could not be fitted to {where} ({len(X)} rows): "
+                f"{type(error).__name__}: {error}. Use another regressor, or trend=None."
+            ) from error
 
-def _fitted(
-    regressor: Any, X: np.ndarray, y: np.ndarray, weight: np.ndarray | None, name: str, where: str
-) -> Any:
-    try:
-        return fitted_regressor(regressor, X, y, weight)
-    except Exception as error:  # of any regressor of the user
-        raise TrendError(
-            f"The trend {name!r} could not be fitted to {where} ({len(X)} rows): "
-            f"{type(error).__name__}: {error}. Use another regressor, or trend=None."
-        ) from error
-
-
-def _predicted(regressor: Any, X: np.ndarray, name: str, where: str) -> np.ndarray:
-    try:
-        return checked_prediction(regressor, X, name)
-    except Exception as error:  # of any regressor of the user
-        raise TrendError(f"The trend fails for {where}: {error}") from error
+    def _predictions(self, regressor: Any, out: np.ndarray, where: str) -> np.ndarray:
+        """Return predictions (T, n): after each number of trees where that is open, else T = 1."""
+        X = self.X[out]
+        try:
+            with threads_for(len(X)):
+                if self.open_trees:
+                    return np.stack(list(regressor.staged_predict(X)))
+                return checked_prediction(regressor, X, self.name)[None]
+        except Exception as error:  # of any regressor of the user
+            raise TrendError(f"The trend fails for {where}: {error}") from error

@@ -2,18 +2,34 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import has_fit_parameter
+from threadpoolctl import threadpool_limits
 
 from gpexperts.trend.trees import Trees, trees_of
 
-__all__ = ["NAMES", "Linear", "Predictor", "fitted_regressor", "kept", "new_regressor", "takes_weights"]
+__all__ = [
+    "NAMES",
+    "Linear",
+    "Predictor",
+    "fitted_regressor",
+    "kept",
+    "leaves_trees_open",
+    "new_regressor",
+    "takes_weights",
+    "threads_for",
+]
 
 NAMES = ("linear", "boosting")
+FEW_ROWS, MOST_TREES = 10_000, 400
+"""Up to so many rows, boosting has no early stopping, but at most so many trees."""
+_ONE_THREAD = 20_000
+"""Rows below which a regressor gets one thread: more are no faster, and on a busy machine much slower."""
 _CHECKED = 1000
 """Rows on which boosted trees are compared with the regressor that they come from."""
 
@@ -35,18 +51,38 @@ Predictor = Linear | Trees | Any
 """A fitted trend of one output: plain arrays, or a user's regressor."""
 
 
-def new_regressor(trend: Any, seed: int) -> Any:
-    """Return the unfitted regressor of a setting."""
+def new_regressor(trend: Any, n: int, seed: int) -> Any:
+    """Return the unfitted regressor of a setting, for n rows.
+
+    Of few rows, all grow the trees, and folds choose their number. Of many, a tenth stops their growth.
+    """
     from sklearn.ensemble import HistGradientBoostingRegressor  # late: they import much
     from sklearn.linear_model import LinearRegression
 
     if isinstance(trend, str) and trend == "linear":
         return LinearRegression()
     if isinstance(trend, str) and trend == "boosting":
+        few = leaves_trees_open(trend, n)
         return HistGradientBoostingRegressor(
-            max_iter=1000, learning_rate=0.06, early_stopping=True, n_iter_no_change=15, random_state=seed
+            max_iter=MOST_TREES if few else 1000,
+            learning_rate=0.08 if few else 0.06,
+            max_leaf_nodes=15 if few else 31,
+            min_samples_leaf=5 if few else 20,
+            early_stopping=not few,
+            n_iter_no_change=15,
+            random_state=seed,
         )
     return clone(trend)
+
+
+def leaves_trees_open(trend: Any, n: int) -> bool:
+    """Whether folds of n rows choose the number of trees."""
+    return isinstance(trend, str) and trend == "boosting" and n <= FEW_ROWS
+
+
+def threads_for(n: int) -> AbstractContextManager[Any]:
+    """Give regressors of scikit-learn one thread while they fit or predict few rows."""
+    return threadpool_limits(1, user_api="openmp") if n < _ONE_THREAD else nullcontext()
 
 
 def takes_weights(regressor: Any) -> bool:
@@ -57,9 +93,9 @@ def takes_weights(regressor: Any) -> bool:
 def fitted_regressor(regressor: Any, X: np.ndarray, y: np.ndarray, weight: np.ndarray | None) -> Any:
     """Fit a clone to inputs X (n, d), targets y (n,) and weights (n,), where it takes them."""
     regressor = clone(regressor)
-    if weight is None or not takes_weights(regressor):
-        return regressor.fit(X, y)
-    return regressor.fit(X, y, sample_weight=weight)
+    given = {} if weight is None or not takes_weights(regressor) else {"sample_weight": weight}
+    with threads_for(len(X)):
+        return regressor.fit(X, y, **given)
 
 
 def kept(regressor: Any, X: np.ndarray) -> Predictor:
@@ -73,7 +109,9 @@ def kept(regressor: Any, X: np.ndarray) -> Predictor:
     if type(regressor) is LinearRegression:
         return Linear(np.asarray(regressor.coef_, dtype=float), float(regressor.intercept_))
     if type(regressor) is HistGradientBoostingRegressor:
-        trees = trees_of(regressor, X[:: max(1, len(X) // _CHECKED)])
+        some = X[:: max(1, len(X) // _CHECKED)]
+        with threads_for(len(some)):
+            trees = trees_of(regressor, some)
         if trees is not None:
             return trees
     return regressor

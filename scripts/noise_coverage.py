@@ -1,0 +1,108 @@
+"""Measure the coverage of 95 % intervals where the noise changes strongly, and of models of few rows.
+
+    python scripts/noise_coverage.py                        20 fits of 600 rows, all kinds of noise
+    python scripts/noise_coverage.py --fits 5 --kinds waves
+    python scripts/noise_coverage.py --few                  models of 3 to 40 rows
+
+Everything is at its default. Each fit is tried on 2,000 new rows; "noisiest" is the third of them with the
+largest standard deviation of the noise.
+"""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+from collections.abc import Callable
+
+import numpy as np
+
+from gpexperts import DistributedGPRegressor
+
+N_TRAIN, N_NEW = 600, 2000
+
+
+def _grows(X: np.ndarray) -> np.ndarray:
+    return 0.02 * np.exp(np.log(50.0) * (X[:, 0] + 3.0) / 6.0)
+
+
+def _waves(X: np.ndarray) -> np.ndarray:
+    return 0.03 * np.exp(1.5 * np.sin(X[:, 0]) + 0.7 * X[:, -1] - 0.2)
+
+
+def _jumps(X: np.ndarray) -> np.ndarray:
+    return np.where(X[:, 0] > 1.0, 1.0, 0.05)
+
+
+KINDS: dict[str, tuple[int, Callable[[np.ndarray], np.ndarray]]] = {
+    "grows, 1 input": (1, _grows),
+    "grows, 4 inputs": (4, _grows),
+    "waves, 2 inputs": (2, _waves),
+    "jumps, 2 inputs": (2, _jumps),
+}
+
+
+def _rows(
+    rng: np.random.Generator, n: int, d: int, noise: Callable[[np.ndarray], np.ndarray]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    X = rng.uniform(-3, 3, size=(n, d))
+    f = np.sin(1.5 * X[:, 0]) + (0.5 * np.cos(X[:, 1]) if d > 1 else 0.0)
+    return X, f + noise(X) * rng.standard_normal(n), noise(X)
+
+
+def _inside(model: DistributedGPRegressor, X: np.ndarray, y: np.ndarray) -> np.ndarray:
+    lower, upper = model.predict_interval(X)
+    return (lower <= y) & (y <= upper)
+
+
+def changing_noise(kind: str, calibrate: str | None, fits: int) -> str:
+    """Fit to noise of one kind and return a row of the table."""
+    d, noise = KINDS[kind]
+    found = []
+    for seed in range(fits):
+        X, y, sigma = _rows(np.random.default_rng(seed), N_TRAIN + N_NEW, d, noise)
+        model = DistributedGPRegressor(calibrate=calibrate, random_state=seed).fit(X[:N_TRAIN], y[:N_TRAIN])
+        inside, sigma = _inside(model, X[N_TRAIN:], y[N_TRAIN:]), sigma[N_TRAIN:]
+        third = np.searchsorted(np.quantile(sigma, [1 / 3, 2 / 3]), sigma, side="right")
+        found.append([inside.mean(), inside[third == 2].mean(), inside[third == 0].mean()])
+    whole, noisiest, quietest = np.mean(found, axis=0)
+    least = np.min(found, axis=0)[1]
+    return f"| {kind} | {calibrate} | {fits} | {whole:.3f} | {noisiest:.3f} | {least:.3f} | {quietest:.3f} |"
+
+
+def few_rows(n: int, fits: int) -> str:
+    """Fit to n rows and return a row of the table."""
+    found = []
+    for seed in range(fits):
+        rng = np.random.default_rng(seed)
+        X = rng.uniform(-1, 1, size=(n + 200, 1))
+        y = np.sin(2 * X[:, 0]) + 0.3 * rng.standard_normal(len(X))
+        model = DistributedGPRegressor(kernel="rbf", random_state=0).fit(X[:n], y[:n])
+        mean, std = model.predict(X[n:], return_std=True)
+        found.append([_inside(model, X[n:], y[n:]).mean(), np.mean(np.abs(y[n:] - mean) <= 1.96 * std)])
+    interval, plain = np.mean(found, axis=0)
+    return f"| {n} | {fits} | {interval:.3f} | {plain:.3f} |"
+
+
+def main() -> None:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--fits", type=int, default=20)
+    parser.add_argument("--kinds", default="", help="only kinds of noise that begin with this")
+    parser.add_argument("--few", action="store_true", help="models of few rows instead")
+    given = parser.parse_args()
+    warnings.simplefilter("ignore")  # of few rows, and of length scales at their bounds
+    if given.few:
+        print("| rows | fits | `predict_interval` | mean ± 1.96 std |\n|---|---|---|---|")
+        for n in (3, 4, 5, 8, 20, 40):
+            print(few_rows(n, given.fits), flush=True)
+        return
+    print("| noise | calibrate | fits | all | noisiest third | its least | quietest third |")
+    print("|---|---|---|---|---|---|---|")
+    for kind in KINDS:
+        if kind.startswith(given.kinds):
+            for calibrate in (None, "conformal"):
+                print(changing_noise(kind, calibrate, given.fits), flush=True)
+
+
+if __name__ == "__main__":
+    main()
