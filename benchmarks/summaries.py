@@ -44,7 +44,7 @@ def median(runs: list[Row]) -> Row | None:
     if not done:
         return None
     numbers = [k for k, v in done[0].items() if isinstance(v, float)]
-    return {k: statistics.median(r[k] for r in done) for k in numbers}
+    return {k: statistics.median(r[k] for r in done) for k in numbers if all(k in r for r in done)}
 
 
 def total(row: Row) -> float:
