@@ -1,8 +1,8 @@
 """A quick score of prepared rows: how well a kernel, trained in a second, predicts them from neighbours.
 
 Ways to prepare rows (a trend, a transformed target) are compared by the log density of rows given their
-nearest rows, in the units of the targets. The kernel is trained on few small blocks, starting from the length
-scales of the model without a trend where that is trained already.
+nearest rows, in the units of the targets. The kernel is trained on few small blocks. Where a model is trained
+already, its length scales are the start, and the density itself is maximised.
 """
 
 from __future__ import annotations
@@ -20,12 +20,15 @@ from gpexperts.rows.base import SAMPLE_ROWS, RowSource, Units
 from gpexperts.rows.units import choose_units
 from gpexperts.training.blocks import BlockSampler
 from gpexperts.training.likelihood import maximise_likelihood
+from gpexperts.training.nearest import Stage, is_trainable, trained_on_neighbours
 from gpexperts.training.predictive import Neighbourhoods
 
 __all__ = ["Scored", "best_of", "evidence_of", "quick_score", "reason_of", "score_of_trained"]
 
 BLOCKS = ((16, 100, 20), (16, 150, 12))
 """Blocks, rows in each, and steps of the two stages of training."""
+NEIGHBOURHOODS = Stage(1500, 48, 12)
+"""Of training that starts from trained length scales: it maximises what is compared."""
 PREDICTED, NEIGHBORS = 1000, 96
 """Rows that are predicted, and rows that predict each."""
 MANY_ROWS, PREDICTED_OF_MANY = 20_000, 3000
@@ -132,13 +135,21 @@ def quick_score(
     covariance = next(iter(candidates.values()))
     if start is not None:
         covariance = _with_lengths_of(start, covariance)
-    metric = sampler.spread if start is None else covariance.metric(sampler.spread)
+    if start is not None and is_trainable(covariance):
+        covariance = trained_on_neighbours(covariance, sampler, engine, (NEIGHBOURHOODS,))
+    else:
+        covariance = _trained_on_blocks(covariance, sampler, engine)
+    return _scored(covariance, sampler, units, outputs, fold, clipped, by_weight)
+
+
+def _trained_on_blocks(covariance: Covariance, sampler: BlockSampler, engine: Engine) -> Covariance:
+    metric = sampler.spread
     for n_blocks, block_size, steps in BLOCKS:
         blocks = sampler.draw(metric, n_blocks, block_size)
         training = maximise_likelihood(covariance, blocks, engine, max_steps=steps, tolerance=1e-4)
         covariance = training.covariance
         metric = covariance.metric(sampler.spread)
-    return _scored(covariance, sampler, units, outputs, fold, clipped, by_weight)
+    return covariance
 
 
 def score_of_trained(
