@@ -88,7 +88,7 @@ def fit_trend(
         assert trend is not None
         candidates = _candidates([trend], settings)
         if len(candidates) == 1:
-            (trend,) = candidates.values()
+            trend = next(iter(candidates.values())).finished()
             return Trended(rows.mapped(trend), trend, {})
         return _Comparison(rows, settings, seed, encoder, without, folded.labels(rows.n)).chosen(
             candidates, {}
@@ -172,12 +172,12 @@ class _Comparison(NamedTuple):
             scores[name] = self._score(rows)
             reporters().message(2, f"trend, {name}: NLPD {scores[name].nlpd:.4f}")
         best = best_of(scores, by_error=True)
-        trend = candidates.get(best)
+        trend = candidates[best].finished() if best in candidates else None
         errors = {each.trend.name: each.error for each in candidates.values()}
         evidence: dict[str, Any] = {**evidence_of(scores), "cross_fitted_error": errors}
         choice = Choice(None if trend is None else best, reason_of(best, scores), evidence)
         reporters().message(1, f"trend: {choice}")
-        return Trended(mapped.get(best, self.rows), trend, {"trend": choice})
+        return Trended(self.rows if trend is None else self.rows.mapped(trend), trend, {"trend": choice})
 
     def _score(self, rows: RowSource) -> Scored:
         """Score rows after a short training."""

@@ -88,6 +88,7 @@ def folded(X: np.ndarray, y: np.ndarray) -> FoldedRows:
 def test_no_row_is_predicted_by_a_regressor_that_has_seen_it() -> None:
     found = cross_fit(Recorder(), folded(X, Y), 0)
     assert found is not None
+    found = found.finished()
     np.testing.assert_array_equal(found.values, 0.0)
     np.testing.assert_array_equal(found.trend.predict(X), 1.0)
     np.testing.assert_array_equal(found.trend.predict(T), 0.0)
@@ -105,7 +106,7 @@ def test_rows_with_equal_inputs_are_in_one_fold() -> None:
 def test_folds_choose_the_number_of_trees() -> None:
     found = cross_fit("boosting", folded(X, Y), 7)
     assert found is not None
-    (trees,) = found.trend.predictors
+    (trees,) = found.finished().trend.predictors
     fold = np.random.RandomState(0).permutation(np.arange(150) % FOLDS)
     errors = np.zeros(regressors.MOST_TREES)
     with regressors.threads_for(150):
@@ -120,7 +121,10 @@ def test_a_hopeless_trend_is_given_up_after_one_fold() -> None:
     counted = Counting()
     assert cross_fit(counted, folded(X, Y), 0, worst=0.5) is None
     assert len(FITS) == 1
-    assert cross_fit(counted, folded(X, Y), 0) is not None
+    found = cross_fit(counted, folded(X, Y), 0)
+    assert found is not None
+    assert len(FITS) == 1 + FOLDS  # none for queries before the trend is chosen
+    assert found.finished().finished().trend.predictors
     assert len(FITS) == 1 + FOLDS + 1
 
 

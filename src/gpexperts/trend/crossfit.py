@@ -12,7 +12,8 @@ been seen by no regressor, and get the trend of queries. So arrays and collectio
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,7 +23,14 @@ from gpexperts.exceptions import TrendError
 from gpexperts.row_noise import weights
 from gpexperts.rows.base import Rows, RowSource
 from gpexperts.trend.fitted import FittedTrend, checked_prediction
-from gpexperts.trend.regressors import fitted_regressor, kept, leaves_trees_open, new_regressor, threads_for
+from gpexperts.trend.regressors import (
+    Predictor,
+    fitted_regressor,
+    kept,
+    leaves_trees_open,
+    new_regressor,
+    threads_for,
+)
 
 __all__ = ["FOLDS", "MAX_ROWS", "CrossFitted", "FoldedRows", "cross_fit", "draw_folds"]
 
@@ -39,18 +47,25 @@ class CrossFitted:
     """A trend, and its values for the training rows by regressors that have not seen them."""
 
     trend: FittedTrend
-    """With any role: the same values serve all of them."""
+    """With any role: the same values serve all of them. Without regressors until it is `finished`."""
     number: np.ndarray
     """(k,) ascending numbers of the rows that the trend was fitted to."""
     values: np.ndarray
     """(k, p) the cross-fitted trend of these rows."""
     error: float
     """Mean squared error of the values, in units of the variance of the targets."""
+    fit: Callable[[], tuple[Predictor, ...]] | None = None
+    """Fits the regressors of queries to all rows; None once it has."""
 
     def with_role(self, role: str) -> CrossFitted:
         """Return the same trend in another role."""
-        trend = FittedTrend(role, self.trend.name, self.trend.predictors)
-        return CrossFitted(trend, self.number, self.values, self.error)
+        return replace(self, trend=replace(self.trend, role=role))
+
+    def finished(self) -> CrossFitted:
+        """Return it with the regressors of queries, which a trend that is not chosen does not need."""
+        if self.fit is None:
+            return self
+        return replace(self, trend=replace(self.trend, predictors=self.fit()), fit=None)
 
     def at(self, number: np.ndarray, X: np.ndarray) -> np.ndarray:
         """Return the trend (n, p) of training rows: cross-fitted, or for rows outside the sample as it is."""
@@ -74,6 +89,8 @@ class FoldedRows(NamedTuple):
     rows: Rows
     fold: np.ndarray
     """(k,) the fold of each."""
+    whole: bool
+    """Whether these are all rows. Others need the regressors of queries."""
 
     def labels(self, n: int) -> np.ndarray:
         """The fold of each of n rows; −1 for rows that no regressor sees."""
@@ -86,7 +103,8 @@ def draw_folds(source: RowSource, random_state: np.random.RandomState) -> Folded
     """Draw at most `MAX_ROWS` rows, and divide them into folds; rows with equal inputs stay together."""
     rows = source.sample(MAX_ROWS, random_state)
     group = _groups_of_equals(rows.X)
-    return FoldedRows(rows, random_state.permutation(np.arange(group.max() + 1) % FOLDS)[group])
+    fold = random_state.permutation(np.arange(group.max() + 1) % FOLDS)[group]
+    return FoldedRows(rows, fold, len(fold) == source.n)
 
 
 def cross_fit(setting: Any, folded: FoldedRows, seed: int, *, worst: float = np.inf) -> CrossFitted | None:
@@ -107,23 +125,28 @@ def cross_fit(setting: Any, folded: FoldedRows, seed: int, *, worst: float = np.
         If the regressor fails in a fold, or predicts NaN.
     """
     name = setting if isinstance(setting, str) else type(setting).__name__
-    rows, fold = folded
+    rows, fold = folded.rows, folded.fold
     n, p = rows.y.shape
     regressor = new_regressor(setting, n, seed)
     if n < 2 * FOLDS:
         raise TrendError(f"trend={name!r} needs at least {2 * FOLDS} rows, got {n}. Use trend=None.")
     w = weights(rows.noise) if rows.noise.shape[1] else None
     folds = _Folds(rows.X, w, fold, regressor, name, leaves_trees_open(setting, n))
-    values, predictors, errors = np.empty((n, p)), [], []
+    values, finals, errors = np.empty((n, p)), [], []
     for k in range(p):
-        found = folds.predict(rows.y[:, k], worst)
-        if found is None:
+        predicted = folds.predict(rows.y[:, k], worst)
+        if predicted is None:
             return None
-        values[:, k], final, error = found
-        predictors.append(kept(folds.fitted(final, rows.y[:, k]), rows.X))
+        values[:, k], final, error = predicted
+        finals.append(final)
         errors.append(error)
-    trend = FittedTrend("mean", name, tuple(predictors))
-    return CrossFitted(trend, rows.number, values, float(np.mean(errors)))
+
+    def fit() -> tuple[Predictor, ...]:
+        return tuple(kept(folds.fitted(r, y), rows.X) for r, y in zip(finals, rows.y.T, strict=True))
+
+    trend = FittedTrend("mean", name, ())
+    found = CrossFitted(trend, rows.number, values, float(np.mean(errors)), fit)
+    return found if folded.whole else found.finished()
 
 
 def _groups_of_equals(X: np.ndarray) -> np.ndarray:
