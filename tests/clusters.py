@@ -111,6 +111,16 @@ def kill_worker_at(client: distributed.Client, task: str) -> threading.Thread:
     return when_running(client, task, kill)
 
 
+def kill_all(workers: list[subprocess.Popen[bytes]], client: distributed.Client) -> None:
+    """Kill workers, and wait until the scheduler has noticed."""
+    for worker in workers:
+        worker.kill()
+    until = time.monotonic() + LIMIT
+    while client.nthreads():
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+
 def few_rows_are_many(patch: pytest.MonkeyPatch, sample: int, shard: int) -> None:
     """Sample rows, and divide them into shards, at sizes that are quick to fit."""
     for module in (pipeline, fit_experts, inputs, assign):

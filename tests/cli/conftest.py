@@ -37,7 +37,7 @@ def houses(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_houses(folder / "houses.csv", 300, 0)
     write_houses(folder / "test_houses.csv", 60, 1)
     write_houses(folder / "new_houses.csv", 20, 2, target=False)
-    (folder / "untrained.toml").write_text('optimizer = "none"\n')
+    (folder / "untrained.toml").write_text('optimizer = "none"\nn_selected = 2\nn_neighbors = 0\n')
     argv = ["fit", "houses.csv", "-t", "price", "--drop", "id", "-o", "houses.gpx"]
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
