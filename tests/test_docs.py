@@ -45,13 +45,14 @@ def in_few_steps(*arguments: Any, max_steps: int = 200, **settings: Any) -> Trai
 
 @pytest.fixture(params=["quick", pytest.param("as written", marks=pytest.mark.slow)])
 def smaller(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """Whether a page runs, not how well its models are trained: a few steps, and fewer rows."""
+    """Whether a page runs, not how well its models are trained: few steps, rows and processes."""
     if request.param == "as written":
         return {}
     for trainer in (fit_experts, schedule):
         monkeypatch.setattr(trainer, "maximise_likelihood", in_few_steps)
     monkeypatch.setattr("gpexperts.prepare.NEIGHBORS", (32,))
-    return {"6000": "700"}
+    monkeypatch.setattr("gpexperts.prepare.EXPERTS", (1, 2))
+    return {"6000": "700", "LocalCluster(": "LocalCluster(processes=False, "}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
@@ -64,8 +65,8 @@ def test_the_code_of_a_page_runs(page: Path, smaller: dict[str, str], tmp_path: 
         # A bound that was reached is no fault of a page.
         warnings.filterwarnings("ignore", message="These hyperparameters ended at a bound")
         for line, code in blocks(page):
-            for number, fewer in smaller.items():
-                code = code.replace(number, fewer)
+            for written, quicker in smaller.items():
+                code = code.replace(written, quicker)
             exec(compile("\n" * line + code, str(page), "exec"), namespace)
 
 

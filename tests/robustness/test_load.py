@@ -30,7 +30,7 @@ from tests.problems import PLAIN, random_problem
 @pytest.mark.parametrize(
     ("rule", "n_neighbors", "selections"),
     [
-        ("npae", 0, ("auto", *SELECTORS)),
+        ("npae", 0, ("auto", "dnn", "ggm")),
         ("npae", 16, ("auto",)),
         ("grbcm", 0, ("auto", *SELECTORS)),
         *(pytest.param(rule, "auto", ("auto", *SELECTORS), marks=pytest.mark.slow) for rule in AGGREGATORS),
