@@ -21,7 +21,7 @@ import pandas as pd
 import pytest
 from threadpoolctl import threadpool_limits
 
-from gpexperts import fit_experts, inputs, pipeline
+from gpexperts import fit_experts, held_out, inputs, pipeline
 from gpexperts.partition import assign, shards
 
 LIMIT = 100
@@ -122,9 +122,10 @@ def kill_all(workers: list[subprocess.Popen[bytes]], client: distributed.Client)
 
 
 def few_rows_are_many(patch: pytest.MonkeyPatch, sample: int, shard: int) -> None:
-    """Sample rows, and divide them into shards, at sizes that are quick to fit."""
+    """Sample rows, hold some out, and divide them into shards, at sizes that are quick to fit."""
     for module in (pipeline, fit_experts, inputs, assign):
         patch.setattr(module, "SAMPLE_ROWS", sample)
+    patch.setattr(held_out, "ENOUGH", 100)
     patch.setattr(shards, "SHARD_ROWS", shard)
 
 

@@ -52,6 +52,7 @@ def smaller(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
         monkeypatch.setattr(trainer, "maximise_likelihood", in_few_steps)
     monkeypatch.setattr("gpexperts.prepare.NEIGHBORS", (32,))
     monkeypatch.setattr("gpexperts.prepare.EXPERTS", (1, 2))
+    monkeypatch.setattr("gpexperts.held_out.ENOUGH", 100)
     return {"6000": "700", "LocalCluster(": "LocalCluster(processes=False, "}
 
 

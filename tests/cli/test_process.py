@@ -114,11 +114,15 @@ def test_bars_are_shown_on_a_terminal(run) -> None:
         assert word in shown.decode()
 
 
-def test_completion(run) -> None:
+@pytest.mark.slow
+def test_script_of_completion() -> None:
     script = subprocess.run(
         COMMAND, env={**os.environ, "_GPEXPERTS_COMPLETE": "source_bash"}, capture_output=True, text=True
     )
     assert "complete -o default -F" in script.stdout
+
+
+def test_completion() -> None:
     offered = subprocess.run(
         COMMAND,
         env={
