@@ -21,7 +21,7 @@ import pandas as pd
 import pytest
 from threadpoolctl import threadpool_limits
 
-from gpexperts import fit_kernel, inputs, pipeline
+from gpexperts import fit_kernel, held_out, inputs, pipeline
 from gpexperts.partition import assign, shards
 
 LIMIT = 100
@@ -111,10 +111,21 @@ def kill_worker_at(client: distributed.Client, task: str) -> threading.Thread:
     return when_running(client, task, kill)
 
 
+def kill_all(workers: list[subprocess.Popen[bytes]], client: distributed.Client) -> None:
+    """Kill workers, and wait until the scheduler has noticed."""
+    for worker in workers:
+        worker.kill()
+    until = time.monotonic() + LIMIT
+    while client.nthreads():
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+
 def few_rows_are_many(patch: pytest.MonkeyPatch, sample: int, shard: int) -> None:
-    """Sample rows, and divide them into shards, at sizes that are quick to fit."""
+    """Sample rows, hold some out, and divide them into shards, at sizes that are quick to fit."""
     for module in (pipeline, fit_kernel, inputs, assign):
         patch.setattr(module, "SAMPLE_ROWS", sample)
+    patch.setattr(held_out, "ENOUGH", 100)
     patch.setattr(shards, "SHARD_ROWS", shard)
 
 

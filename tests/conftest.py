@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import os
+
+if "PYTEST_XDIST_WORKER" in os.environ:  # before NumPy: test processes would compete for the cores
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

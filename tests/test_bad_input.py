@@ -26,6 +26,7 @@ SETTINGS = {
     "selection": "knn",
     "n_experts": 4,
     "n_selected": 2,
+    "n_neighbors": 0,
     "n_jobs": 1,
     "random_state": 0,
 }
@@ -459,7 +460,11 @@ def test_kmeans_with_a_wrong_cap(data) -> None:
         ({"n_neighbors": 8, "aggregation": "rbcm"}, ValueError, r"shares rows.*Use n_selected=0"),
         ({"n_neighbors": 8, "aggregation": "poe", "n_selected": "auto"}, ValueError, "shares rows"),
         ({"n_neighbors": 8, "aggregation": "grbcm"}, ValueError, "needs its fixed experts"),
-        ({"n_selected": 0, "aggregation": "grbcm"}, ValueError, "needs its fixed experts"),
+        (
+            {"n_neighbors": "auto", "n_selected": 0, "aggregation": "grbcm"},
+            ValueError,
+            "needs its fixed experts",
+        ),
     ],
 )
 def test_own_experts_that_cannot_be(data, settings, error, message: str) -> None:
@@ -498,7 +503,7 @@ def test_the_own_expert_alone_serves_rules_of_one_expert(data, aggregation: str)
 
 @pytest.mark.parametrize("aggregation", ["poe", "rbcm", "grbcm"])
 def test_auto_neighbours_are_none_for_rules_of_independent_experts(data, aggregation: str) -> None:
-    fitted = model(aggregation=aggregation, **FIXED).fit(*data)
+    fitted = model(aggregation=aggregation, n_neighbors="auto", **FIXED).fit(*data)
     assert fitted.predictor_.tuning.n_neighbors == 0
 
 

@@ -26,7 +26,9 @@ from gpexperts.exceptions import ColumnWarning, CorruptModelError
 from gpexperts.metrics import coverage, crps, interval_score, msll, nlpd, scorers
 from tests.io.forging import put_together, taken_apart
 
-FAST: dict[str, Any] = {"kernel": "matern52", "n_experts": 2, "n_jobs": 1, "random_state": 0}
+FAST: dict[str, Any] = {
+    "kernel": "matern52", "n_experts": 2, "n_neighbors": 0, "n_jobs": 1, "random_state": 0
+}  # fmt: skip
 EFFECTS = {"north": 0.0, "south": 2.0, "west": -2.0}
 UNTRAINED: dict[str, Any] = {**FAST, "optimizer": None}
 
@@ -133,7 +135,7 @@ def test_400_levels_cost_one_hyperparameter() -> None:
     rng = np.random.default_rng(0)
     codes = np.concatenate([np.arange(400), np.arange(400), rng.integers(400, size=200)])
     frame = pd.DataFrame({"code": [f"c{i}" for i in codes], "x": rng.normal(size=1000)})
-    model = DistributedGPRegressor(**UNTRAINED, n_selected=1, n_neighbors=0).fit(frame, codes % 7)
+    model = DistributedGPRegressor(**UNTRAINED, n_selected=1).fit(frame, codes % 7)
     assert len(model.kernel_.theta) == 2 + 2
     assert model.model_.experts.n_features == 401 + 1  # the levels, "other", and x
 

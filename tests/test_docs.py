@@ -6,8 +6,13 @@ import re
 import tomllib
 import warnings
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+from gpexperts import fit_experts
+from gpexperts.training import schedule
+from gpexperts.training.likelihood import Training, maximise_likelihood
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [page for page in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))) if page.is_file()]
@@ -34,8 +39,25 @@ def blocks(page: Path) -> list[tuple[int, str]]:
     ]
 
 
+def in_few_steps(*arguments: Any, max_steps: int = 200, **settings: Any) -> Training:
+    return maximise_likelihood(*arguments, max_steps=min(max_steps, 3), **settings)
+
+
+@pytest.fixture(params=["quick", pytest.param("as written", marks=pytest.mark.slow)])
+def smaller(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """Whether a page runs, not how well its models are trained: few steps, rows and processes."""
+    if request.param == "as written":
+        return {}
+    for trainer in (fit_experts, schedule):
+        monkeypatch.setattr(trainer, "maximise_likelihood", in_few_steps)
+    monkeypatch.setattr("gpexperts.prepare.NEIGHBORS", (32,))
+    monkeypatch.setattr("gpexperts.prepare.EXPERTS", (1, 2))
+    monkeypatch.setattr("gpexperts.held_out.ENOUGH", 100)
+    return {"6000": "700", "LocalCluster(": "LocalCluster(processes=False, "}
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
-def test_the_code_of_a_page_runs(page: Path, tmp_path: Path, monkeypatch) -> None:
+def test_the_code_of_a_page_runs(page: Path, smaller: dict[str, str], tmp_path: Path, monkeypatch) -> None:
     """Blocks of one page share a namespace, as a reader would type them."""
     monkeypatch.chdir(tmp_path)
     namespace: dict[str, object] = {"__name__": "__main__"}
@@ -44,6 +66,8 @@ def test_the_code_of_a_page_runs(page: Path, tmp_path: Path, monkeypatch) -> Non
         # A bound that was reached is no fault of a page.
         warnings.filterwarnings("ignore", message="These hyperparameters ended at a bound")
         for line, code in blocks(page):
+            for written, quicker in smaller.items():
+                code = code.replace(written, quicker)
             exec(compile("\n" * line + code, str(page), "exec"), namespace)
 
 

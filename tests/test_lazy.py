@@ -42,6 +42,7 @@ def fitted(client: distributed.Client, rows: Any, **settings: Any) -> Distribute
         "kernel": 1.0 * RBF([0.5, 0.8]) + WhiteKernel(0.02),
         "optimizer": None,
         "n_selected": 3,
+        "n_neighbors": 0,
         "random_state": 0,
         "engine": client,
     }
@@ -72,7 +73,7 @@ def test_lazy_predictions_are_those_of_arrays(client, rows, aggregation: str, la
 def test_lazy_intervals_are_those_of_arrays_and_their_waits_are_limited(client, rows, n_outputs: int) -> None:
     X, y, X_new = rows
     y = y if n_outputs == 1 else np.stack([y, -y], axis=1)
-    model = fitted(client, (X, y, X_new), n_neighbors=0)
+    model = fitted(client, (X, y, X_new))
     ends = model.predict_interval(da.from_array(X_new, chunks=((20, 0, 30), 2)), 0.8)
     assert all(isinstance(end, LimitedArray) for end in ends)
     np.testing.assert_allclose(compute(*ends), model.predict_interval(X_new, 0.8), rtol=0, atol=1e-12)
@@ -115,7 +116,7 @@ def test_a_bad_partition_is_an_error_when_it_is_computed(client, rows, spoilt, m
 @pytest.mark.parametrize(
     ("settings", "per_shard", "more"),
     [
-        ({"n_neighbors": 0}, 1, 8),  # the queries, and two parts of these: inputs and trend
+        ({}, 1, 8),  # the queries, and two parts of these: inputs and trend
         ({"aggregation": "grbcm"}, 1, 9),
         ({"n_neighbors": 8, "n_selected": 0}, 4, 12),
         ({"n_neighbors": 8, "n_selected": 2}, 4, 12),

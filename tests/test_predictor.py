@@ -20,7 +20,7 @@ X = RNG.uniform(-3, 3, size=(200, 2))
 Y = np.sin(X[:, 0]) + X[:, 1] + 0.1 * RNG.normal(size=200)
 GIVEN = {
     "kernel": 2.0 * RBF(1.5) + WhiteKernel(0.01), "optimizer": None, "n_experts": 6, "n_jobs": 1,
-    "random_state": 0, "selection": "knn", "n_selected": 2,
+    "random_state": 0, "selection": "knn", "n_selected": 2, "n_neighbors": 0,
 }  # fmt: skip
 
 
@@ -64,7 +64,7 @@ def test_no_prediction_mixes_two_settings(calibrate: str | None) -> None:
     sys.setswitchinterval(1e-6)  # threads change between any two steps
     thread.start()
     try:
-        results = [np.array(model.predict_interval(queries, 0.9)) for _ in range(60)]
+        results = [np.array(model.predict_interval(queries, 0.9)) for _ in range(20)]
     finally:
         sys.setswitchinterval(interval)
         stop.set()
@@ -118,7 +118,7 @@ def test_a_setting_that_changes_while_a_predictor_is_built_takes_effect(
 
 def test_a_restored_predictor_predicts_the_same() -> None:
     for selection in ("nearest_rows", "dnn", "ggm"):
-        predictor = fitted(selection=selection, n_selected="auto").predictor_
+        predictor = fitted(selection=selection, n_selected="auto", n_neighbors="auto").predictor_
         learned = pickle.loads(pickle.dumps(predictor.learned))
         again = Predictor.restored(predictor.model, predictor.settings, learned)
         for one, other in zip(

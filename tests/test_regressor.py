@@ -25,10 +25,13 @@ GIVEN = {
     "optimizer": None,
     "selection": "knn",
     "n_selected": 2,
+    "n_neighbors": 0,
     "n_experts": 5,
     "n_jobs": 1,
     "random_state": 0,
 }
+OWN = {"npae": {"n_neighbors": 16}}
+"""Aggregators that can combine the own expert with others."""
 PLAIN_AGGREGATORS = [name for name in AGGREGATORS if name != "grbcm"]
 
 
@@ -194,7 +197,7 @@ def test_grbcm_needs_a_refit(data) -> None:
 def test_weights_times_expert_means_are_the_mean(data, name: str, n_outputs: int | None) -> None:
     X, y = data
     target = y if n_outputs is None else np.stack([y, -3.0 * y**2], axis=1)
-    model = small(aggregation=name, n_selected=3).fit(X, target)
+    model = small(aggregation=name, n_selected=3, **OWN.get(name, {})).fit(X, target)
     e = model.explain(X)
     weight = e.weight if n_outputs is None else e.weight[..., None]
     total = (weight * e.expert_mean).sum(axis=1) + np.multiply.outer(e.prior_weight, e.prior_mean)
@@ -232,7 +235,8 @@ def test_the_mean_does_not_depend_on_return_std(data, name: str) -> None:
 @pytest.mark.parametrize("name", AGGREGATORS)
 def test_batches_threads_and_budget_change_nothing(data, name: str, monkeypatch) -> None:
     X, y = data
-    model = small(aggregation=name, n_selected=3, n_jobs=1).fit(X, y)
+    given = {"aggregation": name, "n_selected": 3, **OWN.get(name, {})}
+    model = small(**given, n_jobs=1).fit(X, y)
     scale = 1e-10 * float(np.std(y))
     expected = model.predict(X, return_std=True)
     variants = []
@@ -245,14 +249,14 @@ def test_batches_threads_and_budget_change_nothing(data, name: str, monkeypatch)
         np.testing.assert_allclose(mean, expected[0], rtol=0, atol=scale)
         np.testing.assert_allclose(std, expected[1], rtol=0, atol=scale)
     assert model.repairs_["queries_repaired"] == 0
-    refitted = small(aggregation=name, n_selected=3, n_jobs=3).fit(X, y).predict(X, return_std=True)
+    refitted = small(**given, n_jobs=3).fit(X, y).predict(X, return_std=True)
     np.testing.assert_allclose(refitted, expected, rtol=0, atol=1e3 * scale)
 
 
 @pytest.mark.parametrize("name", AGGREGATORS)
 def test_a_prediction_does_not_depend_on_its_batch(data, name: str) -> None:
     X, y = data
-    model = small(aggregation=name, n_selected=3).fit(X, y)
+    model = small(aggregation=name, n_selected=3, **OWN.get(name, {})).fit(X, y)
     mean, std = model.predict(X, return_std=True)
     for rows in ([5], [7, 3], range(50, 90)):
         some_mean, some_std = model.predict(X[list(rows)], return_std=True)
@@ -275,7 +279,7 @@ def test_the_same_seed_gives_the_same_bits(data, selection: str, partition: str)
     X, y = data
     given = {"selection": selection, "partition": partition, "n_selected": "auto", "random_state": 7}
     if selection == "nearest_rows":
-        given |= TRAINED
+        given |= TRAINED | {"n_neighbors": "auto"}
     first, second = (small(**given).fit(X, y) for _ in range(2))
     np.testing.assert_array_equal(first.labels_, second.labels_)
     np.testing.assert_array_equal(first.kernel_.theta, second.kernel_.theta)
@@ -293,7 +297,7 @@ def test_another_seed_gives_another_partition(data) -> None:
 
 def test_the_observation_s_variance_is_the_latent_one_plus_the_noise(data) -> None:
     X, y = data
-    model = small(**TRAINED, n_neighbors=0).fit(X, y)
+    model = small(**TRAINED).fit(X, y)
     _, std = model.predict(X, return_std=True)
     _, latent = model.predict(X, return_std=True, latent=True)
     noise = model.kernel_.k2.noise_level  # in units of y²

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gpexperts import DistributedGPRegressor, fit_experts, pipeline
+from gpexperts import DistributedGPRegressor, fit_experts, pipeline, prepare
 from gpexperts.experts.dask import DaskExperts
 from gpexperts.experts.local import LocalExperts
 from gpexperts.selection import DNNSelector
@@ -19,13 +19,13 @@ from gpexperts.training import schedule
 from gpexperts.training.likelihood import Training, maximise_likelihood
 from tests.clusters import COLLECTIONS, few_rows_are_many, in_process_client, names_of
 
-N_ROWS, N_QUERIES = 1500, 90
+N_ROWS, N_QUERIES = 1320, 90
 
-FIXED: dict[str, Any] = {"optimizer": None, "n_selected": 2}
+FIXED: dict[str, Any] = {"optimizer": None, "n_selected": 2, "n_neighbors": 0}
 CASES: dict[str, dict[str, Any]] = {
     "defaults": {"kernel": "auto"},
-    "full training": {"training": "full", "kernel": "rbf", "n_selected": 2},
-    "two outputs": {"kernel": "rbf"},
+    "full training": {"training": "full", "kernel": "rbf", "n_selected": 2, "n_neighbors": 0},
+    "two outputs": {"kernel": "rbf", "n_selected": 2, "n_neighbors": 0},
     "grbcm": {"aggregation": "grbcm", **FIXED},
     "rbcm": {"aggregation": "rbcm", **FIXED, "n_selected": "auto"},
     "random parts": {"partition": "random", "selection": "all", **FIXED, "n_selected": "auto"},
@@ -36,19 +36,14 @@ CASES: dict[str, dict[str, Any]] = {
     "own expert beside others": {"optimizer": None, "n_neighbors": 16, "n_selected": 2},
 }
 ARRAYS = "arrays on Dask"
-SLOW = {
-    ("defaults", ARRAYS),
-    ("two outputs", ARRAYS),
-    ("two outputs", "uneven arrays"),
-    ("full training", ARRAYS),
-}
+QUICK = {"defaults": "uneven arrays", "two outputs": "frames", "own expert beside others": ARRAYS}
 PLACES = [
-    pytest.param(*pair, marks=pytest.mark.slow if pair in SLOW else ())
-    for pair in [("grbcm", place) for place in (ARRAYS, *COLLECTIONS)]
+    pytest.param(case, place, marks=() if QUICK.get(case, place) == place else pytest.mark.slow)
+    for case, place in [("grbcm", place) for place in (ARRAYS, *COLLECTIONS)]
     + [(case, place) for case in CASES if case != "grbcm" for place in (ARRAYS, "uneven arrays")]
     + [("defaults", "frames"), ("two outputs", "frames"), ("conformal", "frames")]
 ]
-"""Training takes a message per step, so that not every case is fitted everywhere, and some in `test-slow`."""
+"""Training takes a message per step, so that such cases are fitted in one place; `test-slow` has all."""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -60,6 +55,8 @@ def _few_rows_are_many() -> Iterator[None]:
         for name in ("FIRST_BLOCKS", "CHOICE_BLOCKS", "FINAL_BLOCKS"):
             patch.setattr(schedule, name, (4, 40))
         patch.setattr(schedule, "NOISE_BLOCKS", (8, 40))
+        patch.setattr(prepare, "EXPERTS", (1, 2))
+        patch.setattr(prepare, "NEIGHBORS", (16, 32))
         for trainer in (fit_experts, schedule):
             patch.setattr(trainer, "maximise_likelihood", in_few_steps)
         yield
@@ -67,7 +64,7 @@ def _few_rows_are_many() -> Iterator[None]:
 
 def in_few_steps(*arguments: Any, max_steps: int = 200, **settings: Any) -> Training:
     """Each step is a message to the workers, and a few steps show whether all have the same blocks."""
-    return maximise_likelihood(*arguments, max_steps=min(max_steps, 4), **settings)
+    return maximise_likelihood(*arguments, max_steps=min(max_steps, 3), **settings)
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import redirect_stdout
+from io import StringIO
 from types import SimpleNamespace
 
 import numpy as np
@@ -40,23 +42,37 @@ def jumping_problem(n: int = 1200) -> tuple[np.ndarray, np.ndarray]:
     return X, f + 0.01 * rng.standard_normal(n)
 
 
-def test_the_choice_has_a_reason_and_evidence(capsys: pytest.CaptureFixture[str]) -> None:
-    X, y = smooth_problem()
-    model = DistributedGPRegressor(**SETTINGS, verbose=1).fit(X, y)
+@pytest.fixture(scope="module")
+def smooth_model() -> tuple[DistributedGPRegressor, str]:
+    """A model with all defaults of prediction, and what its fit printed."""
+    with redirect_stdout(StringIO()) as printed:
+        return DistributedGPRegressor(**SETTINGS, verbose=1).fit(*smooth_problem()), printed.getvalue()
+
+
+@pytest.fixture(scope="module")
+def smooth_without_neighbours() -> DistributedGPRegressor:
+    return DistributedGPRegressor(**SETTINGS, n_neighbors=0).fit(*smooth_problem())
+
+
+def test_the_choice_has_a_reason_and_evidence(smooth_model: tuple[DistributedGPRegressor, str]) -> None:
+    model, printed = smooth_model
+    X, _ = smooth_problem()
     choice = model.choices_["n_selected"]
     losses = choice.evidence["loss_by_setup"]
     assert losses[choice.value] <= min(losses.values()) + 5 * choosing.PRICE  # 5: doublings of the time
     assert f"{losses[choice.value]:.4g} on {choice.evidence['rows']} held-out rows" in choice.reason
-    assert f"prediction: {choice}" in capsys.readouterr().out
+    assert f"prediction: {choice}" in printed
     chosen = model.predictor_.tuning
     assert str(chosen) == choice.value
     assert choice.evidence["tuning"] == chosen._asdict()
     assert model.select(X[:50]).shape == (50, chosen.n_selected)
 
 
-def test_without_neighbours_the_fewest_experts_that_are_good_enough_are_chosen() -> None:
-    X, y = smooth_problem()
-    model = DistributedGPRegressor(**SETTINGS, n_neighbors=0).fit(X, y)
+def test_without_neighbours_the_fewest_experts_that_are_good_enough_are_chosen(
+    smooth_without_neighbours: DistributedGPRegressor,
+) -> None:
+    model = smooth_without_neighbours
+    X, _ = smooth_problem()
     choice = model.choices_["n_selected"]
     losses = choice.evidence["loss_by_setup"]
     assert set(losses) == {str(tuning.Tuning(k)) for k in tuning.EXPERTS}
@@ -111,9 +127,10 @@ def test_the_number_of_neighbours_follows_the_losses(losses, chosen) -> None:
     assert best == tuning.Tuning(0, chosen)
 
 
-def test_the_own_expert_is_chosen_where_parts_have_borders() -> None:
-    X, y = smooth_problem()
-    model = DistributedGPRegressor(**SETTINGS).fit(X, y)
+def test_the_own_expert_is_chosen_where_parts_have_borders(
+    smooth_model: tuple[DistributedGPRegressor, str],
+) -> None:
+    model, _ = smooth_model
     losses = model.choices_["n_selected"].evidence["loss_by_setup"]
     assert losses["own expert of 128 rows"] < losses["1 expert"]
     assert model.predictor_.tuning.n_neighbors > 0
@@ -159,9 +176,9 @@ def test_the_losses_are_those_of_models_without_the_held_out_rows() -> None:
     assert losses["1 expert"] == pytest.approx(loss, rel=1e-6)
 
 
-def test_weak_experts_are_pruned_and_padded() -> None:
-    X, y = smooth_problem()
-    model = DistributedGPRegressor(**SETTINGS, n_neighbors=0).fit(X, y)
+def test_weak_experts_are_pruned_and_padded(smooth_without_neighbours: DistributedGPRegressor) -> None:
+    model = smooth_without_neighbours
+    X, _ = smooth_problem()
     assert model.predictor_.tuning.prune > 0
     index = model.select(X)
     explanation = model.explain(X)
@@ -223,16 +240,17 @@ def test_disagreement_of_experts_inflates_the_variance() -> None:
 def test_a_variance_that_is_too_small_is_corrected() -> None:
     """The noise variance is fixed at half its value."""
     rng = np.random.default_rng(0)
-    X = rng.uniform(size=(1500, 1))
-    y = np.sin(8 * X[:, 0]) + 0.3 * rng.standard_normal(1500)
+    X = rng.uniform(size=(1100, 1))
+    y = np.sin(8 * X[:, 0]) + 0.3 * rng.standard_normal(1100)
     kernel = 1.0 * RBF(0.2, "fixed") + WhiteKernel(0.045, "fixed")
-    settings = {"kernel": kernel, "standardize": False, "optimizer": None, "n_experts": 10, "random_state": 0}
-    model = DistributedGPRegressor(**settings).fit(X[:1000], y[:1000])
+    settings = {"kernel": kernel, "standardize": False, "optimizer": None, "n_experts": 6, "random_state": 0}
+    settings["n_neighbors"] = 0
+    model = DistributedGPRegressor(**settings, **PLAIN).fit(X[:600], y[:600])
     chosen = model.predictor_.tuning
     assert chosen.scale > 1 or chosen.local_noise > 0
-    scaled = model.predict(X[1000:], return_std=True)
-    plain = model.set_params(aggregation=NPAE(disagreement=None)).predict(X[1000:], return_std=True)
-    mean_squared_z = [np.mean(((y[1000:] - mean) / std) ** 2) for mean, std in (plain, scaled)]
+    scaled = model.predict(X[600:], return_std=True)
+    plain = model.set_params(aggregation=NPAE(disagreement=None)).predict(X[600:], return_std=True)
+    mean_squared_z = [np.mean(((y[600:] - mean) / std) ** 2) for mean, std in (plain, scaled)]
     assert mean_squared_z[0] > 1.6
     assert mean_squared_z[1] == pytest.approx(1.0, abs=0.25)
 
@@ -249,11 +267,12 @@ def test_a_scale_of_the_user_is_kept() -> None:
 def test_noise_that_varies_with_the_input_is_corrected() -> None:
     """Ten times the noise on one side: one noise level is too much here and too little there."""
     rng = np.random.default_rng(0)
-    X = rng.uniform(-2, 2, size=(3000, 2))
+    X = rng.uniform(-2, 2, size=(1800, 2))
     noisy = X[:, 0] > 0
-    y = np.sin(2 * X).sum(axis=1) + np.where(noisy, 0.3, 0.03) * rng.standard_normal(3000)
-    train, test = slice(0, 2000), slice(2000, None)
-    model = DistributedGPRegressor(**{**SETTINGS, "partition": "balanced"}).fit(X[train], y[train])
+    y = np.sin(2 * X).sum(axis=1) + np.where(noisy, 0.3, 0.03) * rng.standard_normal(1800)
+    train, test = slice(0, 800), slice(800, None)
+    settings = {**SETTINGS, "partition": "balanced", "n_selected": 0, "n_neighbors": 64}
+    model = DistributedGPRegressor(**settings).fit(X[train], y[train])
     assert model.predictor_.tuning.local_noise > 0
     corrected = model.predict(X[test], return_std=True)
     plain = model.set_params(aggregation=NPAE(disagreement=None)).predict(X[test], return_std=True)
@@ -264,7 +283,7 @@ def test_noise_that_varies_with_the_input_is_corrected() -> None:
 
 
 def test_far_from_the_data_the_variance_is_not_corrected() -> None:
-    X, y = jumping_problem()
+    X, y = jumping_problem(300)
     model = DistributedGPRegressor(**SETTINGS, optimizer=None).fit(X, y)
     far = model.predict(np.full((1, 2), 1e6), return_std=True)[1]
     plain = model.set_params(aggregation=NPAE(disagreement=None)).predict(

@@ -8,14 +8,23 @@ import pytest
 
 from tests.tutorial import FIGURE, PAGE, run, words
 
+ROWS = "range(0, 14600, 5)"
+
 
 @pytest.mark.filterwarnings("default::gpexperts.exceptions.GpexpertsWarning")
-def test_tutorial_runs_as_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("rows", ["range(0, 14600, 35)", pytest.param(ROWS, marks=pytest.mark.slow)])
+def test_tutorial_runs_as_written(rows: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the default suite with fewer rows, so that only the set of words is compared."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.setenv("MPLBACKEND", "Agg")
     text = PAGE.read_text(encoding="utf-8")
-    assert words(run(text)) == words(text)
+    assert ROWS in text
+    text = text.replace(ROWS, rows)
+    written, printed = words(text), words(run(text))
+    if rows != ROWS:  # other numbers, and tables that are broken into other lines
+        written, printed = ({word for word in some if "#" not in word} for some in (written, printed))
+    assert printed == written if rows == ROWS else printed >= written
     for made in ("rides.gpx", "predictions.csv", "report.html"):
         assert (tmp_path / made).stat().st_size > 0
 

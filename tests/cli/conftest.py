@@ -32,19 +32,21 @@ def write_houses(path: Path, n: int, seed: int, *, target: bool = True) -> None:
 
 @pytest.fixture(scope="session")
 def houses(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder; its model is fitted once, and tests work on copies."""
+    """The folder; its models are fitted once, and tests work on copies."""
     folder = tmp_path_factory.mktemp("houses")
     write_houses(folder / "houses.csv", 300, 0)
     write_houses(folder / "test_houses.csv", 60, 1)
     write_houses(folder / "new_houses.csv", 20, 2, target=False)
-    (folder / "untrained.toml").write_text('optimizer = "none"\n')
-    argv = ["fit", "houses.csv", "-t", "price", "--drop", "id", "-o", "houses.gpx"]
+    (folder / "untrained.toml").write_text('optimizer = "none"\nn_selected = 2\nn_neighbors = 0\n')
+    argv = ["gpexperts", "fit", "houses.csv", "-t", "price", "--drop", "id", "--n-experts", "3", "--quiet"]
+    models = {"houses.gpx": ["--kernel", "rbf"], "untrained.gpx": ["--config", "untrained.toml"]}
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        patch.setattr(sys, "argv", ["gpexperts", *argv, "--n-experts", "3", "--kernel", "rbf", "--quiet"])
-        with pytest.raises(SystemExit) as end:
-            main()
-    assert end.value.code == 0
+        for name, more in models.items():
+            patch.setattr(sys, "argv", [*argv, "-o", name, *more])
+            with pytest.raises(SystemExit) as end:
+                main()
+            assert end.value.code == 0
     return folder
 
 

@@ -127,7 +127,7 @@ def test_debug_shows_the_traceback_and_defects_are_named(run, monkeypatch) -> No
 
 
 def test_quiet_and_verbose(run) -> None:
-    args = (*FIT[:5], "new.gpx", "--features", "area", "--n-experts", "2")
+    args = (*FIT, "--features", "area")
     ended = run(*args, "--quiet")
     assert ended.err == ended.out == ""
     ended = run(*args, "-v")

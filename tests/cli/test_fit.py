@@ -32,13 +32,13 @@ def test_model_file_stores_table_and_settings(run) -> None:
 def test_every_format_gives_the_same_model_and_predictions(run, ending: str) -> None:
     write_as(pacsv.read_csv("houses.csv"), f"table.{ending}")
     write_as(pacsv.read_csv("new_houses.csv"), f"queries.{ending}")
-    args = ("-t", "price", "--drop", "id", "--n-experts", "3", "--kernel", "rbf", "-q")
+    args = ("-t", "price", "--drop", "id", "--n-experts", "3", "--config", "untrained.toml", "-q")
     assert run("fit", f"table.{ending}", *args, "-o", "same.gpx").code == 0
-    assert gpexperts.load("same.gpx").table_.sha256 == gpexperts.load("houses.gpx").table_.sha256
+    assert gpexperts.load("same.gpx").table_.sha256 == gpexperts.load("untrained.gpx").table_.sha256
     assert run("predict", "same.gpx", f"queries.{ending}", "--keep", "id", "-o", f"out.{ending}").code == 0
     out = read_as(f"out.{ending}")
     assert out.column_names == ["id", "mean", "std", "lower", "upper", "outside"]
-    model = gpexperts.load("houses.gpx")
+    model = gpexperts.load("untrained.gpx")
     mean, std = direct(model, pacsv.read_csv("new_houses.csv"))
     np.testing.assert_array_equal(out["mean"].to_numpy(), mean)
     np.testing.assert_array_equal(out["std"].to_numpy(), std)

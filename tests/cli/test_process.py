@@ -48,12 +48,13 @@ def test_pipe(run) -> None:
     ids=lambda args: args[0],
 )
 def test_output_goes_to_stdout_only_with_json(run, args: tuple[str, ...]) -> None:
-    done = subprocess.run([*COMMAND, *args], capture_output=True, text=True, check=True)
+    done = run(*args)
+    assert done.code == 0
     if "--json" in args:
-        assert done.stderr == ""
-        assert json.loads(done.stdout)
+        assert done.err == ""
+        assert json.loads(done.out)
     else:
-        assert done.stdout == ""
+        assert done.out == ""
         assert Path("page.html").read_text().startswith("<!DOCTYPE html>")
 
 
@@ -113,11 +114,15 @@ def test_bars_are_shown_on_a_terminal(run) -> None:
         assert word in shown.decode()
 
 
-def test_completion(run) -> None:
+@pytest.mark.slow
+def test_script_of_completion() -> None:
     script = subprocess.run(
         COMMAND, env={**os.environ, "_GPEXPERTS_COMPLETE": "source_bash"}, capture_output=True, text=True
     )
     assert "complete -o default -F" in script.stdout
+
+
+def test_completion() -> None:
     offered = subprocess.run(
         COMMAND,
         env={

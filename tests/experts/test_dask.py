@@ -44,11 +44,13 @@ def _few_rows_are_many(monkeypatch) -> None:
 
 
 def fixed(**settings: Any) -> DistributedGPRegressor:
-    """A model without training: it is fitted quickly, and rounding does not grow."""
+    """A model that learns and chooses nothing: it is fitted quickly, and rounding does not grow."""
     given = {
         "n_experts": 7,
         "kernel": 1.0 * RBF([0.5, 0.8]) + WhiteKernel(0.02),
         "optimizer": None,
+        "n_selected": 3,
+        "n_neighbors": 0,
         "random_state": 0,
     }
     return DistributedGPRegressor(**(given | settings))
@@ -64,12 +66,15 @@ def assert_same(ours: DistributedGPRegressor, theirs: DistributedGPRegressor, X_
 # ------------------------------------------------------------------------ aggregations and selectors
 
 
+@pytest.mark.parametrize("n_neighbors", [0, pytest.param("auto", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("selection", SELECTORS)
 @pytest.mark.parametrize("aggregation", AGGREGATIONS, ids=str)
-def test_every_aggregation_and_selector_is_that_of_threads(client, data, aggregation, selection) -> None:
+def test_every_aggregation_and_selector_is_that_of_threads(
+    client, data, aggregation, selection, n_neighbors
+) -> None:
     X, y, X_new = data
-    settings = {"aggregation": aggregation, "selection": selection}
-    settings |= {} if selection == "all" else {"n_selected": 3}
+    settings = {"aggregation": aggregation, "selection": selection, "n_neighbors": n_neighbors}
+    settings |= {"n_selected": "auto"} if selection == "all" else {}
     here, there = fixed(**settings).fit(X, y), fixed(**settings, engine=client).fit(X, y)
     assert isinstance(there.model_.experts, DaskExperts)
     assert_same(there, here, X_new)
@@ -82,8 +87,8 @@ def test_every_aggregation_and_selector_is_that_of_threads(client, data, aggrega
 def test_fewer_experts_than_workers(client, data, n_experts: int) -> None:
     X, y, X_new = data
     Y = np.stack([y, -2 * y + X[:, 0]], axis=1)
-    there = fixed(n_experts=n_experts, engine=client).fit(X, Y)
-    assert_same(there, fixed(n_experts=n_experts).fit(X, Y), X_new)
+    settings = {"n_experts": n_experts, "n_selected": "auto"}
+    assert_same(fixed(**settings, engine=client).fit(X, Y), fixed(**settings).fit(X, Y), X_new)
 
 
 def test_two_models_on_one_cluster_are_independent(client, data) -> None:
@@ -151,7 +156,7 @@ def test_a_matrix_larger_than_a_worker_is_refused_before_training(
 def test_nothing_is_sent_back_but_moments(client, data, monkeypatch) -> None:
     """The moments of a query take a few numbers; its weights q and the rows stay on the workers."""
     X, y, X_new = data
-    model = fixed(engine=client, selection="knn", n_selected=3, n_neighbors=0).fit(X, y)
+    model = fixed(engine=client, selection="knn").fit(X, y)
     received: list[Any] = []
     compute = DaskEngine.compute
 

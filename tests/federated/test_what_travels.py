@@ -25,14 +25,19 @@ def serialised(content: RecordDict) -> bytes:
 
 def numbers_found(text: bytes, values: np.ndarray) -> set[float]:
     """Which of some numbers are in a text: as doubles, as single floats in a row, or as decimals."""
-    known = {np.float64(v).tobytes(): float(v) for v in values.ravel()}
-    found = {known[text[i : i + 8]] for i in range(len(text) - 7) if text[i : i + 8] in known}
+    doubles = values.astype(np.float64).ravel()
+    found: set[float] = set()
+    for start in range(8):
+        words = np.frombuffer(text[start : start + (len(text) - start) // 8 * 8], np.uint64)
+        found |= set(doubles[np.isin(doubles.view(np.uint64), words)].tolist())
+    width = values.shape[1]
     single = values.astype(np.float32)
-    pairs = {single[i].tobytes(): float(values[i, 0]) for i in range(len(values)) if values.shape[1] > 1}
-    width = 4 * values.shape[1]
-    found |= {
-        pairs[text[i : i + width]] for i in range(len(text) - width + 1) if text[i : i + width] in pairs
-    }
+    rows = {row.tobytes(): float(value) for row, value in zip(single, values[:, 0], strict=True)}
+    for start in range(4 if width > 1 else 0):
+        words = np.frombuffer(text[start : start + (len(text) - start) // 4 * 4], np.uint32)
+        places = np.flatnonzero(np.isin(words, np.ascontiguousarray(single[:, 0]).view(np.uint32)))
+        pieces = (words[place : place + width].tobytes() for place in places)
+        found |= {rows[piece] for piece in pieces if piece in rows}
     decimals = {repr(float(v)).lstrip("-")[:10].encode(): float(v) for v in values.ravel()}
     return found | {value for digits, value in decimals.items() if len(digits) == 10 and digits in text}
 

@@ -486,15 +486,14 @@ def _bombs(parts: Parts) -> dict[str, bytes]:
     }
 
 
-def test_bombs_cost_little(originals: dict[str, Path], parts: list[Parts], tmp_path: Path) -> None:
+def test_bombs_cost_little(parts: list[Parts], tmp_path: Path, watch: Watch) -> None:
     """Time, memory and threads of each are limited by the length of its file."""
     path = tmp_path / "bomb.gpx"
-    with Watch(originals["knn, with factors"]) as watch:
-        for name, content in _bombs(parts[0]).items():
-            path.write_bytes(content)
-            cost = watch.load(path)
-            assert cost.end == "refused", (name, cost)
-            assert cost.excess() == [], (name, cost)
+    for name, content in _bombs(parts[0]).items():
+        path.write_bytes(content)
+        cost = watch.load(path)
+        assert cost.end == "refused", (name, cost)
+        assert cost.excess() == [], (name, cost)
 
 
 def test_the_watch_sees_what_a_file_costs(originals: dict[str, Path], tmp_path: Path) -> None:

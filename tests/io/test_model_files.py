@@ -44,6 +44,7 @@ from gpexperts.io import container
 from gpexperts.prepare import experts_view
 from gpexperts.schema import TableColumn, TableSchema
 from gpexperts.selection import SELECTORS, ClassifierSelector, GGMSelector, KNNSelector
+from tests.problems import PLAIN
 
 from .forging import with_checksum
 
@@ -193,7 +194,8 @@ def test_stored_factors_are_not_computed_again(
 
 def test_factors_are_stored_up_to_the_memory_budget(tmp_path: Path) -> None:
     rows = np.random.default_rng(1).uniform(size=(800, 3))
-    model = DistributedGPRegressor(n_experts=4, memory_budget="1MB", training="full", optimizer=None)
+    settings = {"kernel": "rbf", "optimizer": None, "training": "full", "n_selected": 2, "n_neighbors": 0}
+    model = DistributedGPRegressor(n_experts=4, memory_budget="1MB", **settings, **PLAIN)
     model.fit(rows, np.sin(rows[:, 0]))
     small = model.save(tmp_path / "small.gpx")
     large = model.save(tmp_path / "large.gpx", include_factors=True)

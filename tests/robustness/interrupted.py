@@ -1,8 +1,8 @@
 """Run as a program: interrupt fit, predict or save at random moments, and look at what is left.
 
-    python -m tests.robustness.interrupted fit|refit|predict|save ROUNDS FOLDER
+    python -m tests.robustness.interrupted fit,refit,predict,save ROUNDS FOLDER
 
-Prints how many times the work was cut short; ends with an AssertionError where something is amiss. The
+Prints how many times each work was cut short; ends with an AssertionError where something is amiss. The
 interrupts are those of Ctrl-C: a signal whose handler raises KeyboardInterrupt in the main thread.
 """
 
@@ -53,7 +53,9 @@ def data(seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def new_model() -> DistributedGPRegressor:
-    return DistributedGPRegressor(n_experts=5, kernel="matern32", selection="dnn", n_jobs=2, random_state=0)
+    return DistributedGPRegressor(
+        n_experts=5, kernel="matern32", selection="dnn", n_neighbors=16, n_jobs=2, random_state=0
+    )
 
 
 def predictions(model: DistributedGPRegressor) -> np.ndarray:
@@ -138,5 +140,5 @@ def interrupt_save(rounds: int, folder: Path) -> int:
 
 if __name__ == "__main__":
     signal.signal(signal.SIGALRM, signal.default_int_handler)
-    what, rounds, folder = sys.argv[1], int(sys.argv[2]), Path(sys.argv[3])
-    print(globals()[f"interrupt_{what}"](rounds, folder))
+    rounds, folder = int(sys.argv[2]), Path(sys.argv[3])
+    print(*(globals()[f"interrupt_{what}"](rounds, folder) for what in sys.argv[1].split(",")))

@@ -28,8 +28,8 @@ def data(scale: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
 def test_a_query_whose_distance_overflows_gets_the_prior(kernel: str, scale: float) -> None:
     """Distances of ∞ must neither give an index outside of 0…M − 1 nor ∞ · 0 = NaN in Matérn kernels."""
     X, y = data(scale)
-    model = DistributedGPRegressor(n_experts=4, n_selected=3, kernel=kernel, optimizer=None, random_state=0)
-    model.fit(X, y)
+    settings = {"n_selected": 3, "n_neighbors": 8, "kernel": kernel, "optimizer": None, "random_state": 0}
+    model = DistributedGPRegressor(n_experts=4, **settings).fit(X, y)
     far = np.array([[q, -q] for q in (1e80, 1e160, 1e200, 1.7e308) if q > 1e6 * scale] + [[0.0, 1.7e308]])
     prior = float(np.sqrt(model.model_.covariance.prior_variance(far[:1])[0]) * model.model_.y_scale.scale[0])
     for selection in SELECTORS:

@@ -22,26 +22,31 @@ from gpexperts.memory import check_memory
 from gpexperts.partition import Partitioner
 from gpexperts.selection import SELECTORS
 from gpexperts.training.likelihood import Block, log_marginal_likelihood
-from tests.problems import random_problem
+from tests.problems import PLAIN, random_problem
 
 # ------------------------------------------------------------------------------------ threads
 
 
 @pytest.mark.parametrize(
-    "rule",
+    ("rule", "n_neighbors", "selections"),
     [
-        name if name in ("npae", "grbcm") else pytest.param(name, marks=pytest.mark.slow)
-        for name in AGGREGATORS
+        ("npae", 0, ("auto", "dnn", "ggm")),
+        ("npae", 16, ("auto",)),
+        ("grbcm", 0, ("auto", *SELECTORS)),
+        *(pytest.param(rule, "auto", ("auto", *SELECTORS), marks=pytest.mark.slow) for rule in AGGREGATORS),
     ],
 )
-def test_sixteen_threads_give_the_serial_predictions(rule: str) -> None:
+def test_sixteen_threads_give_the_serial_predictions(
+    rule: str, n_neighbors: int | str, selections: tuple[str, ...]
+) -> None:
     """All start at once, on a model whose factors, selector and K are still to be learned."""
     p = random_problem(0, n=160, n_experts=8)
     settings = {"n_experts": 8, "kernel": p.kernel, "optimizer": None, "aggregation": rule, "random_state": 0}
+    settings["n_neighbors"] = n_neighbors
     queries = [random_problem(seed, n_new=20).X_new for seed in range(16)]
     serial = DistributedGPRegressor(**settings, n_jobs=1).fit(p.X, p.y)
     shared = DistributedGPRegressor(**settings, n_jobs=2).fit(p.X, p.y)
-    for selection in ("auto", *SELECTORS):
+    for selection in selections:
         for model in (serial, shared):
             model.set_params(selection=selection)
         expected = [serial.predict(X, return_std=True) for X in queries]
@@ -85,7 +90,7 @@ def _resident_bytes() -> int:
 @pytest.mark.parametrize(
     ("warm_up", "fits"),
     [
-        pytest.param(30, 200, id="200 fits"),
+        pytest.param(30, 90, id="90 fits"),
         pytest.param(500, 10_000, id="10,000 fits", marks=pytest.mark.slow),
     ],
 )
@@ -178,7 +183,8 @@ def test_the_automatic_budget_is_the_memory_of_the_machine(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     X, y = _line(2000)
-    settings = {"n_experts": 1, "kernel": random_problem(0, d=1).kernel, "optimizer": None}
+    settings = {"n_experts": 1, "kernel": random_problem(0, d=1).kernel, "optimizer": None, **PLAIN}
+    settings |= {"n_selected": 1, "n_neighbors": 0}
     monkeypatch.setattr("gpexperts.memory.usable_memory", lambda: 40_000_000)
     DistributedGPRegressor(**settings).fit(X, y)
     monkeypatch.setattr("gpexperts.memory.usable_memory", lambda: 20_000_000)

@@ -233,7 +233,7 @@ def test_one_row_per_expert(rule: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "large", [pytest.param(800, id="800 rows"), pytest.param(5000, id="5000 rows", marks=pytest.mark.slow)]
+    "large", [pytest.param(400, id="400 rows"), pytest.param(5000, id="5000 rows", marks=pytest.mark.slow)]
 )
 def test_a_large_expert_beside_tiny_ones(large: int) -> None:
     rng = np.random.default_rng(2)

@@ -24,7 +24,7 @@ needs_data = pytest.mark.skipif(find("concrete") is None, reason="the data sets 
 @pytest.mark.data
 @pytest.mark.parametrize(
     "at_most",
-    [pytest.param(4, id="some settings"), pytest.param(100, id="all settings", marks=pytest.mark.slow)],
+    [pytest.param(2, id="some settings"), pytest.param(100, id="all settings", marks=pytest.mark.slow)],
 )
 @pytest.mark.parametrize("experiment", EXPERIMENTS.values(), ids=lambda e: e.name)
 def test_reproduce_writes_table_and_figure(experiment: Experiment, at_most: int, tmp_path: Path) -> None:
