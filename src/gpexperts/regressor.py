@@ -184,8 +184,8 @@ class DistributedGPRegressor(JointAnswers, Updates, CallbackSupport, RegressorMi
             ratios matter, and the learned noise is that of a row of average weight.
         noise_std : array-like of shape (n,), optional
             Known standard deviation of the error of each target, in the units of y. Its square is added to
-            the noise variance that is learned. For one output only. Predictions are for a new observation
-            without such an error.
+            the noise variance that is learned. For one output; for arrays and ``standardize=False``
+            also for several outputs of one unit. Predictions are for a new observation without such an error.
 
         Returns
         -------
