@@ -2,17 +2,20 @@
 
     python benchmarks/peers.py                         # all missing runs
     python benchmarks/peers.py --data pol --method gpexperts --seed 3
+    python benchmarks/peers.py --paired                # compare row by row, from the runs of this machine
     python benchmarks/peers.py --table                 # write benchmarks/README.md
 
 Each run has its own process and at most 15 minutes. All methods have the same rows, standardised by the
 training part. gpexperts runs with seeds 0 to 4 and the median is reported, the other methods with seed 0.
+Squared errors and log densities of the test rows are kept in out/peers, which is not part of the repository.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,6 +27,16 @@ if TYPE_CHECKING:
 EXACT = 10_000
 """Number of rows up to which a method is compared with the exact GP."""
 DATA = ("concrete", "airfoil", "parkinsons", "pumadyn32nm", "pol", "protein", "sarcos", "flights200k")
+
+
+ROWS = common.HERE.parent / "out" / "peers"
+"""Squared errors and log densities of the test rows of each run."""
+RIVALS = ("LightGBM", "CatBoost", "HistGradientBoosting", "gpexperts, no trend")
+"""What the defaults are compared with, row by row."""
+
+
+def _rows_of(data: str, method: str, seed: int) -> Path:
+    return ROWS / f"{data}-{method.replace(' ', '_')}-{seed}.npz"
 
 
 def one(data: str, method: str, seed: int) -> None:
@@ -50,6 +63,9 @@ def one(data: str, method: str, seed: int) -> None:
         "msll": msll(y_test, mean, std, y),
         **covered(y_test, mean, std, fitted.interval and fitted.interval(X_test)),
     }
+    ROWS.mkdir(parents=True, exist_ok=True)
+    density = -0.5 * ((y_test - mean) / std) ** 2 - np.log(std) - 0.5 * np.log(2 * np.pi)
+    np.savez(_rows_of(data, method, seed), error=(y_test - mean) ** 2, density=density)
     if fitted.kernel is not None and len(X) <= EXACT:
         scores |= distance_to_exact(fitted, X, y, X_test, mean, std)
     print(json.dumps({name: round(value, 5) for name, value in scores.items()}))
@@ -86,6 +102,31 @@ def distance_to_exact(
     }
 
 
+def paired(data: str) -> list[dict[str, Any]]:
+    """Compare the defaults with each rival on the same test rows: mean differences and standard errors.
+
+    Of gpexperts, the mean over the seeds counts. Differences in SMSE and MSLL above 0 are in favour of the
+    rival.
+    """
+
+    def of_method(method: str) -> dict[str, np.ndarray] | None:
+        runs = [np.load(path) for seed in range(5) if (path := _rows_of(data, method, seed)).is_file()]
+        return {name: np.mean([run[name] for run in runs], axis=0) for name in runs[0]} if runs else None
+
+    ours, found = of_method("gpexperts"), []
+    for rival in RIVALS:
+        theirs = of_method(rival)
+        if ours is None or theirs is None:
+            continue
+        row: dict[str, Any] = {"data": data, "rival": rival, "rows": len(ours["error"])}
+        for name, sign in (("error", 1.0), ("density", -1.0)):
+            worse = sign * (ours[name] - theirs[name])
+            row[name] = round(float(worse.mean()), 5)
+            row[f"{name}_se"] = round(float(worse.std() / np.sqrt(len(worse))), 5)
+        found.append(row)
+    return found
+
+
 def main() -> None:
     """Do the missing runs, or write the table."""
     from methods import METHODS
@@ -100,10 +141,16 @@ def main() -> None:
         "--limit", type=float, default=common.LIMIT, help="seconds for a run; default: %(default)s"
     )
     parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--paired", action="store_true", help="compare row by row and stop")
     parser.add_argument("--table", action="store_true", help="write benchmarks/README.md and stop")
     args = parser.parse_args()
     if args.one:
         one(args.data[0], args.method[0], args.seed[0])
+        return
+    if args.paired:
+        for row in (row for data in args.data for row in paired(data)):
+            common.append("paired", row)
+            print(json.dumps(row))
         return
     if args.table:
         import table

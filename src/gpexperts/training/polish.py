@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple, TypeGuard
+from typing import NamedTuple
 
 from gpexperts.engines.base import Engine
 from gpexperts.kernels.base import Covariance
-from gpexperts.kernels.stationary import StationaryCovariance
 from gpexperts.training.blocks import BlockSampler
 from gpexperts.training.evidence import Evidence
 from gpexperts.training.groups import start_by_groups
-from gpexperts.training.nearest import PREDICTED, Stage, evidence_of_fresh_rows, trained_on_neighbours
+from gpexperts.training.nearest import (
+    PREDICTED,
+    Stage,
+    evidence_of_fresh_rows,
+    is_trainable,
+    trained_on_neighbours,
+)
 
 __all__ = ["Polished", "polish"]
 
@@ -61,7 +66,7 @@ def polish(
     Polished or None
         None for kernels without gradients of this density, and where too few rows have inputs of their own.
     """
-    ends = {name: covariance for name, covariance in of_blocks.items() if _is_trainable(covariance)}
+    ends = {name: covariance for name, covariance in of_blocks.items() if is_trainable(covariance)}
     if not ends:
         return None
     metric = next(iter(ends.values())).metric(sampler.spread)
@@ -72,7 +77,7 @@ def polish(
     start, best = ends[name], scores[name]
     roughest = list(candidates)[-1]
     rough = candidates[roughest]
-    if best.loo_error > UNEXPLAINED * sampler.variance and _is_trainable(rough):
+    if best.loo_error > UNEXPLAINED * sampler.variance and is_trainable(rough):
         grouped = start_by_groups(rough, sampler, engine)
         if grouped is not None:
             scores["groups"] = evidence_of_fresh_rows(grouped, sampler, engine, *CHECKED)
@@ -88,7 +93,3 @@ def polish(
     compared = ", ".join(f"{how} {e.score:.4f}" for how, e in scores.items())
     report(f"{name} chosen, score of fresh rows given their neighbours: {compared}")
     return Polished(name, start, scores, f"score of {CHECKED[0]} rows given their neighbours: {compared}")
-
-
-def _is_trainable(covariance: Covariance) -> TypeGuard[StationaryCovariance]:
-    return isinstance(covariance, StationaryCovariance) and not covariance.has_shape_parameter

@@ -12,7 +12,8 @@ been seen by no regressor, and get the trend of queries. So arrays and collectio
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,9 +23,16 @@ from gpexperts.exceptions import TrendError
 from gpexperts.row_noise import weights
 from gpexperts.rows.base import Rows, RowSource
 from gpexperts.trend.fitted import FittedTrend, checked_prediction
-from gpexperts.trend.regressors import fitted_regressor, kept, leaves_trees_open, new_regressor, threads_for
+from gpexperts.trend.regressors import (
+    Predictor,
+    fitted_regressor,
+    kept,
+    leaves_trees_open,
+    new_regressor,
+    threads_for,
+)
 
-__all__ = ["FOLDS", "MAX_ROWS", "CrossFitted", "cross_fit"]
+__all__ = ["FOLDS", "MAX_ROWS", "CrossFitted", "FoldedRows", "cross_fit", "draw_folds"]
 
 FOLDS = 5
 MAX_ROWS = 100_000
@@ -39,18 +47,25 @@ class CrossFitted:
     """A trend, and its values for the training rows by regressors that have not seen them."""
 
     trend: FittedTrend
-    """With any role: the same values serve all of them."""
+    """With any role: the same values serve all of them. Without regressors until it is `finished`."""
     number: np.ndarray
     """(k,) ascending numbers of the rows that the trend was fitted to."""
     values: np.ndarray
     """(k, p) the cross-fitted trend of these rows."""
     error: float
     """Mean squared error of the values, in units of the variance of the targets."""
+    fit: Callable[[], tuple[Predictor, ...]] | None = None
+    """Fits the regressors of queries to all rows; None once it has."""
 
     def with_role(self, role: str) -> CrossFitted:
         """Return the same trend in another role."""
-        trend = FittedTrend(role, self.trend.name, self.trend.predictors)
-        return CrossFitted(trend, self.number, self.values, self.error)
+        return replace(self, trend=replace(self.trend, role=role))
+
+    def finished(self) -> CrossFitted:
+        """Return it with the regressors of queries, which a trend that is not chosen does not need."""
+        if self.fit is None:
+            return self
+        return replace(self, trend=replace(self.trend, predictors=self.fit()), fit=None)
 
     def at(self, number: np.ndarray, X: np.ndarray) -> np.ndarray:
         """Return the trend (n, p) of training rows: cross-fitted, or for rows outside the sample as it is."""
@@ -68,19 +83,41 @@ class CrossFitted:
         return self.trend.inputs(rows.X, values), self.trend.residuals(rows.y, values), rows.noise
 
 
-def cross_fit(
-    setting: Any, source: RowSource, random_state: np.random.RandomState, *, worst: float = np.inf
-) -> CrossFitted | None:
+class FoldedRows(NamedTuple):
+    """The rows that a trend is fitted to, in folds."""
+
+    rows: Rows
+    fold: np.ndarray
+    """(k,) the fold of each."""
+    whole: bool
+    """Whether these are all rows. Others need the regressors of queries."""
+
+    def labels(self, n: int) -> np.ndarray:
+        """The fold of each of n rows; −1 for rows that no regressor sees."""
+        labels = np.full(n, -1)
+        labels[self.rows.number] = self.fold
+        return labels
+
+
+def draw_folds(source: RowSource, random_state: np.random.RandomState) -> FoldedRows:
+    """Draw at most `MAX_ROWS` rows, and divide them into folds; rows with equal inputs stay together."""
+    rows = source.sample(MAX_ROWS, random_state)
+    group = _groups_of_equals(rows.X)
+    fold = random_state.permutation(np.arange(group.max() + 1) % FOLDS)[group]
+    return FoldedRows(rows, fold, len(fold) == source.n)
+
+
+def cross_fit(setting: Any, folded: FoldedRows, seed: int, *, worst: float = np.inf) -> CrossFitted | None:
     """Fit a trend to rows in the user's units of X.
 
     Parameters
     ----------
     setting : {"linear", "boosting"} or regressor
-    source : RowSource
-    random_state : RandomState
-        Draws folds and, where there are more than `MAX_ROWS` rows, a sample.
+    folded : FoldedRows
+    seed : int
+        Of boosting.
     worst : float
-        None is returned if the error of the first fold, in units of the variance, is larger than this.
+        None is returned if the error of the first fold, in units of its variance, is larger than this.
 
     Raises
     ------
@@ -88,25 +125,28 @@ def cross_fit(
         If the regressor fails in a fold, or predicts NaN.
     """
     name = setting if isinstance(setting, str) else type(setting).__name__
-    rows = source.sample(MAX_ROWS, random_state)
+    rows, fold = folded.rows, folded.fold
     n, p = rows.y.shape
-    regressor = new_regressor(setting, n, int(random_state.randint(2**31 - 1)))
+    regressor = new_regressor(setting, n, seed)
     if n < 2 * FOLDS:
         raise TrendError(f"trend={name!r} needs at least {2 * FOLDS} rows, got {n}. Use trend=None.")
-    group = _groups_of_equals(rows.X)
-    fold = random_state.permutation(np.arange(group.max() + 1) % FOLDS)[group]
     w = weights(rows.noise) if rows.noise.shape[1] else None
     folds = _Folds(rows.X, w, fold, regressor, name, leaves_trees_open(setting, n))
-    values, predictors, errors = np.empty((n, p)), [], []
+    values, finals, errors = np.empty((n, p)), [], []
     for k in range(p):
-        found = folds.predict(rows.y[:, k], worst)
-        if found is None:
+        predicted = folds.predict(rows.y[:, k], worst)
+        if predicted is None:
             return None
-        values[:, k], final, error = found
-        predictors.append(kept(folds.fitted(final, rows.y[:, k]), rows.X))
+        values[:, k], final, error = predicted
+        finals.append(final)
         errors.append(error)
-    trend = FittedTrend("mean", name, tuple(predictors))
-    return CrossFitted(trend, rows.number, values, float(np.mean(errors)))
+
+    def fit() -> tuple[Predictor, ...]:
+        return tuple(kept(folds.fitted(r, y), rows.X) for r, y in zip(finals, rows.y.T, strict=True))
+
+    trend = FittedTrend("mean", name, ())
+    found = CrossFitted(trend, rows.number, values, float(np.mean(errors)), fit)
+    return found if folded.whole else found.finished()
 
 
 def _groups_of_equals(X: np.ndarray) -> np.ndarray:
@@ -115,6 +155,11 @@ def _groups_of_equals(X: np.ndarray) -> np.ndarray:
     factors = np.random.RandomState(0).randint(1, 2**62, X.shape[1], dtype=np.uint64) | np.uint64(1)
     _, first, group = np.unique((bits * factors).sum(axis=1), return_index=True, return_inverse=True)
     return np.asarray(np.argsort(np.argsort(first))[group])
+
+
+def _variance(y: np.ndarray, weight: np.ndarray) -> float:
+    """Weighted variance of targets (n,); 1 if they are constant."""
+    return float(np.average((y - np.average(y, weights=weight)) ** 2, weights=weight)) or 1.0
 
 
 class _Folds(NamedTuple):
@@ -135,7 +180,7 @@ class _Folds(NamedTuple):
         number of trees is open, it is the one with the smallest error of all folds together.
         """
         w = np.ones(len(y)) if self.weight is None else self.weight
-        variance = float(np.average((y - np.average(y, weights=w)) ** 2, weights=w)) or 1.0
+        variance = _variance(y, w)
         stages: list[np.ndarray] = []
         errors, weight, regressor = np.zeros(1), 0.0, self.regressor
         for f in range(FOLDS):
@@ -145,7 +190,7 @@ class _Folds(NamedTuple):
             of_fold = ((stages[-1] - y[out]) ** 2 * w[out]).sum(axis=1)
             errors = of_fold if f == 0 else errors[: len(of_fold)] + of_fold
             weight += float(w[out].sum())
-            if f == 0 and errors.min() > worst * variance * weight:
+            if f == 0 and errors.min() > worst * _variance(y[out], w[out]) * weight:
                 return None
             if f == 0 and self.open_trees:
                 most = min(len(errors), max(FEWEST_TREES, MORE_TREES * (int(np.argmin(errors)) + 1)))
