@@ -107,11 +107,12 @@ def run_grid(
     axes: Mapping[str, Sequence[Any]],
     *,
     repeat: bool = False,
+    limit: float = LIMIT,
 ) -> None:
     """Command line of a benchmark: run ``one`` for each combination of the axes, each in its own process.
 
     Every axis is an option that takes some of its values. Combinations in ``results/script.jsonl`` are not
-    run again, unless `repeat`.
+    run again, unless `repeat`. A run ends after `limit` seconds.
     """
     parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     for axis, values in axes.items():
@@ -124,10 +125,12 @@ def run_grid(
         one(*(args[axis][0] for axis in axes))
         return
     cases = [dict(zip(axes, values, strict=True)) for values in product(*(args[axis] for axis in axes))]
-    run_cases(script, cases, repeat=repeat)
+    run_cases(script, cases, repeat=repeat, limit=limit)
 
 
-def run_cases(script: str, cases: Sequence[Mapping[str, Any]], *, repeat: bool = False) -> None:
+def run_cases(
+    script: str, cases: Sequence[Mapping[str, Any]], *, repeat: bool = False, limit: float = LIMIT
+) -> None:
     """Run a benchmark for each case, in its own process with the case as options, and store the results.
 
     Cases in ``results/script.jsonl`` are not run again, unless `repeat`.
@@ -136,7 +139,7 @@ def run_cases(script: str, cases: Sequence[Mapping[str, Any]], *, repeat: bool =
     for case in cases:
         if not any(all(r.get(name) == value for name, value in case.items()) for r in done):
             options = [text for name, value in case.items() for text in (f"--{name}", str(value))]
-            row = {**case, **run_apart(f"{script}.py", ["--one", *options]), **machine()}
+            row = {**case, **run_apart(f"{script}.py", ["--one", *options], limit), **machine()}
             append(script, row)
             print(json.dumps(row), flush=True)
 

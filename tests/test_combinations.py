@@ -122,6 +122,9 @@ def test_rows_on_a_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
         model = fixed(*even_arrays(X, Y), "both", engine=client)
         assert not isinstance(model.model_.experts, type(local.model_.experts))
         check(model, table()[CLUSTER])
+        for what in ("gradient", "leave-one-out", "updates"):
+            with pytest.raises(ValueError, match="to_local"):
+                CALLS[what][0](model, X_NEW)
         for one, other in zip(
             local.predict(X_NEW, return_cov=True), model.predict(X_NEW, return_cov=True), strict=True
         ):

@@ -248,8 +248,15 @@ def test_scikit_learn_s_check_of_weights_at_fixed_hyperparameters_and_parts() ->
 def test_bad_weights_and_noise_are_refused(given: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         model(LABELS).fit(X, Y, **given)
+
+
+def test_given_noise_of_several_outputs_needs_one_unit() -> None:
+    both, noise = np.stack([Y, -Y], axis=1), np.full(N, 0.5)
     with pytest.raises(ValueError, match="units of one target, but y has 2"):
-        model(LABELS).fit(X, np.stack([Y, Y], axis=1), noise_std=np.ones(N))
+        model(LABELS).set_params(standardize=True).fit(X, both, noise_std=noise)
+    mean = model(LABELS).fit(X, both, noise_std=noise).predict(X[:5])
+    one = model(LABELS).fit(X, Y, noise_std=noise).predict(X[:5])
+    np.testing.assert_allclose(mean, np.stack([one, -one], axis=1), rtol=1e-10)
 
 
 # -------------------------------------------------------------------------------------- calibration

@@ -1,6 +1,8 @@
 """scikit-learn's own tests of GaussianProcessRegressor, as installed, run against the drop-in: all of them.
 
-`tests/test_drop_in.py` tests the drop-in with more rows than scikit-learn fits.
+There are no exceptions beside the tests that scikit-learn itself expects to fail. Hyperparameters are trained
+by scikit-learn's code; predictions are those of our estimator, unless the kernel is one of structured inputs.
+`tests/test_drop_in.py` compares numbers, also for more rows than `exact_rows`.
 """
 
 from __future__ import annotations

@@ -6,32 +6,20 @@ from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
 
-from gpexperts.engines.dask_types import is_collection
-from gpexperts.fitted import FittedAttributes
-from gpexperts.inputs import query_inputs
 from gpexperts.joint.covariance import WeightedSum, weighted_sum
 from gpexperts.joint.gradient import predicted_gradient
 from gpexperts.joint.left_out import LeaveOneOutPredictions, leave_one_out
 from gpexperts.joint.samples import DrawnFunctions, draw
+from gpexperts.predicting import Predictions
 from gpexperts.progress import reports_progress
 from gpexperts.validation import positive_int
 
 __all__ = ["JointAnswers"]
 
 
-class JointAnswers(FittedAttributes):
+class JointAnswers(Predictions):
     """The part of the estimator whose answers are about several queries together."""
-
-    def _queries(self, X: Any) -> np.ndarray:
-        check_is_fitted(self)
-        if is_collection(X):
-            raise ValueError(
-                "X is a dask collection, but the experts are in this process. Load it with X.compute(), or "
-                "predict each of its partitions."
-            )
-        return query_inputs(self, X)
 
     @reports_progress
     def predict_sum(self, X: Any, weights: Any = None, *, latent: bool = False) -> WeightedSum:

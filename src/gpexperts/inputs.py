@@ -72,7 +72,8 @@ def training_rows(
         categorical = None if isinstance(categorical, str) else categorical
     n, one_output = len(y), y.ndim == 1
     y = np.asarray(y, dtype=np.float64).reshape(n, -1)
-    noise, kept = checked_noise(sample_weight, noise_std, n, y.shape[1])
+    outputs = y.shape[1] if settings["standardize"] else 1  # which then share a unit
+    noise, kept = checked_noise(sample_weight, noise_std, n, outputs)
     if kept is not None:
         if len(kept) == 0:
             raise ValueError(
@@ -120,7 +121,8 @@ def new_rows(estimator: Any, X: Any, y: Any, sample_weight: Any, noise_std: Any)
     y = np.asarray(y, dtype=np.float64).reshape(n, -1)
     if model.target is not None and not np.isfinite(model.target.log_slope(y)).all():
         raise ValueError(f"y has values that target_transform={model.target.name!r} cannot transform.")
-    noise, kept = checked_noise(sample_weight, noise_std, n, y.shape[1])
+    outputs = 1 if (model.y_scale.scale == 1.0).all() else y.shape[1]
+    noise, kept = checked_noise(sample_weight, noise_std, n, outputs)
     if kept is not None:
         Z, y = Z[kept], y[kept]
     return TrainingRows(ArrayRows(Z, y, noise), model.one_output, encoder, kept, n)

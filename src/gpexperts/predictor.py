@@ -9,21 +9,20 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from gpexperts.calibration import FEW_ROWS, Calibration, Widths
+from gpexperts.calibrating import calibration_of, interval_widths
+from gpexperts.calibration import Calibration, Widths
 from gpexperts.choices import Choice
 from gpexperts.engines import Engine
 from gpexperts.experts.local import LocalExperts
 from gpexperts.experts.moments import ExpertMoments, Prediction, Request
-from gpexperts.experts.store import Observations
 from gpexperts.explaining import explained
 from gpexperts.explanation import Explanation
 from gpexperts.formula import Formula
-from gpexperts.leave_one_out import check_leave_one_out, left_out
-from gpexperts.metrics import checked_level, gaussian_width
+from gpexperts.metrics import checked_level
 from gpexperts.model import FittedModel
 from gpexperts.prepare import (
     batch_size,
@@ -35,17 +34,14 @@ from gpexperts.prepare import (
     tuned,
 )
 from gpexperts.progress import reporters
-from gpexperts.row_noise import observation_variance, weights
 from gpexperts.selection import Selector
 from gpexperts.settings import Settings
+from gpexperts.target import ScoreTerms
 from gpexperts.training.likelihood import warn_of_jitter
 from gpexperts.tuning import Setups, Tuned, Tuning, scores_of
 from gpexperts.validation import is_auto
 
 __all__ = ["Learned", "Predictor"]
-
-JACKKNIFE_ROWS = 10_000
-"""Training rows, at most, that ``calibrate="jackknife"`` leaves out one by one."""
 
 
 class Learned(NamedTuple):
@@ -57,17 +53,6 @@ class Learned(NamedTuple):
     choices: dict[str, Choice]
     residuals: Calibration | None
     calibration: Calibration | None
-
-
-class ScoreTerms(NamedTuple):
-    """Observed targets compared with their predictions; arrays of shape (n, p)."""
-
-    z: np.ndarray
-    """Standardised residuals of the transformed targets."""
-    z_std: np.ndarray
-    """Standard deviations of the transformed targets, on which the widths of intervals depend."""
-    log_density: np.ndarray
-    """Of the targets themselves."""
 
 
 class Predictor:
@@ -178,39 +163,14 @@ class Predictor:
     def calibrated(self) -> Predictor:
         """Return the predictor with the scores of the rows that `calibrate` asks for."""
         reporters().start("calibrating")
-        if self.model.held_out is None:
-            calibration = self._jackknife()
-            n = len(calibration.scores)
-            evidence: dict[str, Any] = {"rows_left_out": n}
-            reason = f"{n} training rows, each predicted without it"
-        else:
-            calibration = self._held_out(self.model.held_out)
-            n, scale = len(calibration.scores), self.model.shaped(calibration.variance_scale)
-            evidence = {"rows_held_out": n, "variance_scale": np.asarray(scale).tolist()}
-            reason = f"{n} held-out rows; their mean squared score is {np.round(scale, 3)}"
-        choice = Choice(self.settings["calibrate"], reason, evidence)
+        calibration, choice = calibration_of(
+            self.model, self.settings, self.formula, self.batches, self._engine
+        )
         reporters().message(1, f"calibration: {choice.reason}")
         choices = {**self.choices, "calibrate": choice}
         return Predictor(
             self.model, self.settings, self.selector, self.tuning, choices, self.residuals, calibration
         )
-
-    def _held_out(self, held: Observations) -> Calibration:
-        X, y, noise = held
-        scores, std = np.empty_like(y), np.empty_like(y)
-        variance = np.broadcast_to(observation_variance(noise, self.formula.noise_variance), len(y))
-        for rows, _, prediction in self.batches(X, self.formula.select(X)):
-            std[rows] = np.sqrt(prediction.observation_var(variance[rows]))
-            scores[rows] = np.abs(y[rows] - prediction.mean) / std[rows]
-        return Calibration.of(scores, std, weights(noise))
-
-    def _jackknife(self) -> Calibration:
-        experts = check_leave_one_out(self.model, "calibrate='jackknife'")
-        rng = np.random.RandomState(self.model.seeds.tuning)
-        rows = np.sort(rng.permutation(len(experts.X))[:JACKKNIFE_ROWS])
-        batches = list(left_out(self.model, self.formula, rows, self.settings.work_budget, self._engine))
-        scores, var = (np.concatenate(part) for part in zip(*((b.z, b.var) for b in batches), strict=True))
-        return Calibration.of(np.abs(scores), np.sqrt(var), weights(experts.noise[rows]))
 
     # --------------------------------------------------------------------------------- predictions
 
@@ -275,11 +235,7 @@ class Predictor:
         return mean, *self.formula.interval(*moments, offset, widths)
 
     def score_terms(self, X: np.ndarray, y: np.ndarray) -> dict[str, np.ndarray]:
-        """Return what `metrics.score` needs beside mean and std, for encoded inputs and targets y.
-
-        Nothing where the target is not transformed. Otherwise `z` and `z_std`, standardised residuals and std
-        of the transformed target, and `log_density`, of the target itself, of the shape of y.
-        """
+        """Return `ScoreTerms` by name, of the shape of y; nothing where the target is not transformed."""
         if self.model.target is None:
             return {}
         terms = self.scored(X, np.asarray(y, dtype=float).reshape(len(X), -1))
@@ -289,14 +245,7 @@ class Predictor:
         """Compare targets y (n, p), in the user's units, with their predictions."""
         X, offset = self.formula.inputs(X)
         mean, std = self.formula.transformed(*self._moments(X, latent=False), offset)
-        target = self.model.target
-        if target is None:
-            z = (y - mean) / std
-            return ScoreTerms(z, std, -0.5 * z**2 - np.log(std) - 0.5 * np.log(2.0 * np.pi))
-        density = target.log_density(y, mean, std)
-        known = np.isfinite(density)
-        z = np.where(known, (target.forward(np.where(known, y, 1.0)) - mean) / std, np.inf)
-        return ScoreTerms(z, std, density)
+        return ScoreTerms.of(self.model.target, y, mean, std)
 
     def predict(self, X: np.ndarray, *, return_std: bool, latent: bool) -> tuple[np.ndarray, np.ndarray]:
         """Return mean and std, (n, p), in the user's units; std is empty unless requested.
@@ -318,37 +267,11 @@ class Predictor:
         return self.formula.restored(*self._moments(X, latent), offset)
 
     def interval_widths(self, level: float) -> Widths:
-        """Half the width of intervals, in units of std and as a function of it.
-
-        The std is that of `predict`, or that of the transformed target if the target is transformed.
-        They are quantiles of the standardised residuals of held-out rows, or with ``calibrate="jackknife"``
-        of rows left out one by one. Without such rows they are those of Student's t; with
-        ``calibrate="scale"`` or given hyperparameters, that of a Gaussian.
-        """
-        level, model = checked_level(level), self.model
-        if self.settings["calibrate"] == "scale":
-            return Widths.constant(gaussian_width(level), model.n_outputs)
-        if self.settings["calibrate"] == "jackknife" and self.calibration is not None:
-            widths = self.calibration.widths(level)
-        elif self.calibration is not None:
-            # Where nothing was chosen by held-out rows, no correction has made std depend on the noise.
-            widths = Widths.constant(1.0, model.n_outputs)
-            if self.residuals is not None:
-                widths = self.residuals.widths(level).or_one
-            widths = widths.times(self.calibration.quantile(level, widths))
-        else:
-            residuals = self._computed_residuals()
-            widths = self._widths_of_rows(level) if residuals is None else residuals.widths(level)
-        return widths.in_units(model.y_scale.scale)
-
-    def _widths_of_rows(self, level: float) -> Widths:
-        """Widths by the number of rows alone; those of a Gaussian for given hyperparameters."""
-        experts = self.model.experts
-        if self.settings["optimizer"] is None:
-            return Widths.constant(gaussian_width(level), experts.n_outputs)
-        n = int(experts.offsets[-1])
-        few = experts.take(np.arange(n))[1] if n < FEW_ROWS else None
-        return Widths.of_rows(level, n, experts.n_outputs, few)
+        """Half the width of intervals in units of std of the transformed target, as a function of it."""
+        level = checked_level(level)
+        residuals = self._computed_residuals() if self.calibration is None else self.residuals
+        widths = interval_widths(level, self.model, self.settings, self.calibration, residuals)
+        return widths.in_units(self.model.y_scale.scale)
 
     def _computed_residuals(self) -> Calibration | None:
         """Scores of held-out rows; computed when first needed where nothing had to be chosen by them."""

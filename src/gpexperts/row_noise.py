@@ -21,6 +21,7 @@ __all__ = [
     "ORDINARY",
     "Copies",
     "copies",
+    "has_given_noise",
     "noise_table",
     "observation_variance",
     "plain",
@@ -52,6 +53,11 @@ def weights(noise: np.ndarray) -> np.ndarray:
     if not noise.shape[-1]:
         return np.ones(noise.shape[:-1])
     return noise[..., 0] if noise.shape[-1] == 2 else noise[..., 0] * noise[..., 3]
+
+
+def has_given_noise(noise: np.ndarray | None) -> bool:
+    """Whether every row has a given standard deviation."""
+    return noise is not None and noise.shape[-1] > 0 and bool((noise[..., 1] > 0.0).all())
 
 
 def _divisor(noise: np.ndarray) -> np.ndarray:

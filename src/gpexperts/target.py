@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy.optimize import minimize_scalar
@@ -18,7 +18,7 @@ from scipy.optimize import minimize_scalar
 from gpexperts.row_noise import stretched
 from gpexperts.rows.base import Rows
 
-__all__ = ["NAMES", "Log", "TargetTransform", "UserTransform", "YeoJohnson", "fitted_transform"]
+__all__ = ["NAMES", "Log", "ScoreTerms", "TargetTransform", "UserTransform", "YeoJohnson", "fitted_transform"]
 
 NAMES = ("log", "yeo-johnson")
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(32)
@@ -164,6 +164,28 @@ class UserTransform(TargetTransform):
                 "are not finite."
             )
         return found
+
+
+class ScoreTerms(NamedTuple):
+    """Observed targets compared with their predictions; arrays of shape (n, p)."""
+
+    z: np.ndarray
+    """Standardised residuals of the transformed targets."""
+    z_std: np.ndarray
+    """Standard deviations of the transformed targets, on which the widths of intervals depend."""
+    log_density: np.ndarray
+    """Of the targets themselves."""
+
+    @classmethod
+    def of(cls, target: TargetTransform | None, y: np.ndarray, mean: np.ndarray, std: np.ndarray) -> Self:
+        """Compare targets y (n, p) with mean and std (n, p) of the transformed targets."""
+        if target is None:
+            z = (y - mean) / std
+            return cls(z, std, -0.5 * z**2 - np.log(std) - 0.5 * np.log(2.0 * np.pi))
+        density = target.log_density(y, mean, std)
+        known = np.isfinite(density)
+        z = np.where(known, (target.forward(np.where(known, y, 1.0)) - mean) / std, np.inf)
+        return cls(z, std, density)
 
 
 def fitted_transform(setting: Any, y: np.ndarray, low: float) -> TargetTransform:

@@ -62,8 +62,6 @@ _CROSS = 1_000_000
 """Kernel values between neighbours and an expert's rows that are computed together."""
 _HUGE = 1e300
 """Pivot of the rows below C, which must not fail."""
-_TINY_DIAGONAL = 1e-10
-"""Noise of a noise-free kernel, relative to the prior variance."""
 _PSEUDO_ROWS = 16.0
 """Weight of the neighbours' average variance ratio, and of 1 in that average, in rows at the query."""
 
@@ -159,8 +157,8 @@ def _predict(
     scale = covariance.scale  # everything is divided by it: C / s², k / s², and y as it is
     prior = covariance.prior_variance(queries) / scale
     noise = np.array(np.broadcast_to(covariance.row_noise(rows.noise) / scale, (n, m)))
-    if covariance.noise_variance == 0.0:
-        noise += _TINY_DIAGONAL * prior[:, None] * slope(rows.noise)
+    if tiny := covariance.tiny_diagonal(rows.noise):
+        noise += tiny * prior[:, None] * slope(rows.noise)
     taper = _taper(rows.squared_distance, rows.rim, FULL_SHARE)
     mean, explained, variance_of_mean = np.empty((n, p)), np.empty(n), np.empty(n)
     q = np.empty((n, m)) if weights else None

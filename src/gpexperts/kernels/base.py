@@ -14,7 +14,7 @@ from typing import Self
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel, Sum, WhiteKernel
 
-from gpexperts.row_noise import copies, slope, variance
+from gpexperts.row_noise import copies, has_given_noise, slope, variance
 
 __all__ = ["Covariance", "Gradient", "SignalGradient", "is_length_scale", "terms_of"]
 
@@ -57,8 +57,8 @@ class Covariance(ABC):
     def noisy_gram(self, X: np.ndarray, noise: np.ndarray | None = None) -> np.ndarray:
         """C = k(X, X) + D, shape (m, m), free to overwrite.
 
-        D is σ²I, or the noise of each row by its table `noise` (see `row_noise`). For a noise-free kernel, a
-        tiny multiple of the mean diagonal is added to σ².
+        D is σ²I, or the noise of each row by its table `noise` (see `row_noise`). For rows without any noise,
+        a tiny multiple of the mean diagonal is added to σ².
         """
         return self._add_noise(self.gram(X), noise)
 
@@ -88,7 +88,7 @@ class Covariance(ABC):
         def gradient(S: np.ndarray, jitter: float) -> np.ndarray:
             trace, share = float(np.trace(S)), slope(noise)
             by_noise = float((np.diagonal(S) * share).sum())
-            signal = iter(signal_gradient(S, trace * jitter + by_noise * self._tiny_diagonal))
+            signal = iter(signal_gradient(S, trace * jitter + by_noise * self.tiny_diagonal(noise)))
             by_noise += jitter * trace * float(np.mean(share))
             return np.concatenate(
                 [
@@ -105,13 +105,13 @@ class Covariance(ABC):
         """Whether all of k(X, Z) is zero to rounding, if that can be decided without computing it."""
         return False
 
-    @property
-    def _tiny_diagonal(self) -> float:
-        return 0.0 if self.noise_variance else _TINY_DIAGONAL
+    def tiny_diagonal(self, noise: np.ndarray | None) -> float:
+        """Return what is added to σ² of rows without any noise, relative to the mean diagonal of K."""
+        return 0.0 if self.noise_variance or has_given_noise(noise) else _TINY_DIAGONAL
 
     def _add_noise(self, gram: np.ndarray, noise: np.ndarray | None) -> np.ndarray:
         diagonal = np.einsum("ii->i", gram)
-        diagonal += variance(noise, self.noise_variance + self._tiny_diagonal * float(diagonal.mean()))
+        diagonal += variance(noise, self.noise_variance + self.tiny_diagonal(noise) * float(diagonal.mean()))
         return gram
 
     @property
