@@ -7,10 +7,14 @@ ifneq ($(wildcard ../shared/data),)
 export GPEXPERTS_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: demo test test-federated test-slow test-versions lint format clean
+.PHONY: demo docs test test-federated test-slow test-versions lint format clean
 
 demo: $(VENV)/.ready
 	$(BIN)/gpexperts demo
+
+# The site, in build/docs. A warning is an error; the examples of the gallery run if they have changed.
+docs: $(VENV)/.ready
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs build/docs
 
 test: lint
 	$(BIN)/python -m pytest -n 2 -m "not slow"
@@ -56,4 +60,4 @@ $(VENV)/.ready: pyproject.toml
 	touch $@
 
 clean:
-	rm -rf $(VENV) $(FEDERATED) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist out
+	rm -rf $(VENV) $(FEDERATED) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist out docs/gallery docs/generated

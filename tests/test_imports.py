@@ -48,6 +48,8 @@ def test_at_most_a_fifth_of_a_second_more() -> None:
         ("typer", "from gpexperts.cli import main; main()", "cli"),
         ("jinja2", "from gpexperts.report.page import render; render({})", "cli"),
         ("flwr", "import gpexperts.federated", "federated"),
+        ("starlette", "import gpexperts.serve", "serve"),
+        ("prometheus_client", "import gpexperts.serve", "serve"),
         ("matplotlib", "from gpexperts.plot import TraceDisplay as T; T.from_predictions([1, 2])", "plot"),
     ],
 )

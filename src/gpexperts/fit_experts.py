@@ -19,6 +19,7 @@ from gpexperts.experts.build import Assigned, build_store, training_blocks
 from gpexperts.experts.store import ExpertStore
 from gpexperts.kernels.base import Covariance
 from gpexperts.kernels.raw import candidate_covariances
+from gpexperts.kernels.summary import kernel_summary
 from gpexperts.memory import check_memory
 from gpexperts.model import Seeds
 from gpexperts.partition.assign import Plan, assign, warn_of_fewer
@@ -114,7 +115,7 @@ def fit_experts(
         choice = None if trained is None else trained.choice
         trained = _train_on_parts(start, assigned, outputs, settings, trainable, streams, choice)
     assert trained is not None
-    reporters().message(1, f"kernel: {trained.covariance.kernel}")
+    reporters().message(1, f"kernel: {kernel_summary(trained.covariance.kernel)}")
     warn_of_training(
         trained.covariance,
         trained.trace[-1],

@@ -57,6 +57,12 @@
     const pad = (high - low) * margin || Math.abs(high) * 0.1 || 1;
     return [low - pad, high + pad];
   };
+  // Limits that a few outliers do not stretch.
+  const robust = (values) => {
+    const sorted = [...values].sort((a, b) => a - b), at = (share) => sorted[Math.round(share * (sorted.length - 1))];
+    const [low, high] = [at(0.01), at(0.99)], reach = 0.5 * (high - low);
+    return extent([Math.max(sorted[0], low - reach), Math.min(sorted[sorted.length - 1], high + reach)]);
+  };
   // A frame with linear scales; x and y map data to the viewBox.
   const frame = (id, { xs, ys, height = 340, left = 58, xlabel = "", ylabel = "" }) => {
     const svg = byId(id), width = 520, bottom = height - 42, right = width - 10, top = 10;
@@ -231,11 +237,40 @@
       }
     }
   };
+  // A row that is not explained: its prediction and, if they are known, its inputs.
+  const brief = (k) => {
+    const { number, y, mean, lower, upper, inputs } = data.observed.listed;
+    byId("prediction").textContent = `Row ${number[k]}: the prediction is ${format(mean[k])}, with a 95 % interval from ` +
+      `${format(lower[k])} to ${format(upper[k])}. The observation is ${format(y[k])}. ` +
+      "Experts and training rows are shown for the rows of the list only.";
+    byId("contributions").tBodies[0].replaceChildren();
+    byId("contributions").tFoot.replaceChildren();
+    byId("experts-figure").replaceChildren();
+    byId("neighbours")?.tBodies[0].replaceChildren();
+    byId("inputs").replaceChildren(...data.features.map((name, i) => {
+      const pair = element("div");
+      pair.append(element("dt", {}, name), element("dd", {}, inputs.length ? format(inputs[k][i], 5) : "–"));
+      return pair;
+    }));
+  };
+  const find = (text) => {
+    const wanted = Number(text.replace(/[^0-9]/g, ""));
+    const query = data.queries.findIndex((q) => q.number === wanted), listed = data.observed.listed.number.indexOf(wanted);
+    if (text.trim() === "") return;
+    if (query >= 0) select(query);
+    else if (listed >= 0) brief(listed);
+    else byId("prediction").textContent = `There is no row ${text.trim()} among the rows of this page.`;
+  };
+  byId("search")?.addEventListener("input", (event) => find(event.target.value));
+  document.querySelectorAll("[data-query-row]").forEach((button) => button.addEventListener("click", () => {
+    select(queryAtRow.get(Number(button.dataset.queryRow)));
+    byId("explain").scrollIntoView({ block: "start" });
+  }));
   chooser.addEventListener("change", () => select(Number(chooser.value)));
   byId("previous").addEventListener("click", () => select(Number(chooser.value) - 1));
   byId("next").addEventListener("click", () => select(Number(chooser.value) + 1));
   document.addEventListener("keydown", (event) => {
-    if (event.target.tagName === "SELECT" || event.altKey || event.ctrlKey || event.metaKey) return;
+    if (["SELECT", "INPUT"].includes(event.target.tagName) || event.altKey || event.ctrlKey || event.metaKey) return;
     if (event.key === "ArrowLeft") select(Number(chooser.value) - 1);
     if (event.key === "ArrowRight") select(Number(chooser.value) + 1);
   });
@@ -244,16 +279,16 @@
 
   const drawPredictedObserved = ({ points }) => {
     const { lower, upper } = points;
-    const both = extent([...points.y, ...points.mean]);
+    const both = robust([...points.y, ...points.mean]), near = (v) => Math.max(both[0], Math.min(both[1], v));
     const { svg, x, y } = frame("predicted-observed", { xs: both, ys: both, height: 420, xlabel: `observed ${data.target}`, ylabel: "predicted" });
     draw(svg, "line", { x1: x(both[0]), y1: y(both[0]), x2: x(both[1]), y2: y(both[1]), stroke: INK, "stroke-dasharray": "4 4", "stroke-opacity": 0.5 });
     const faint = Math.max(0.05, Math.min(0.3, 60 / points.y.length));
     points.y.forEach((observed, i) => {
       const inside = lower[i] <= observed && observed <= upper[i], colour = inside ? ACCENT : SECOND;
       const clip = (v) => Math.max(both[0], Math.min(both[1], v));
-      draw(svg, "line", { x1: x(observed), x2: x(observed), y1: y(clip(lower[i])), y2: y(clip(upper[i])), stroke: colour, "stroke-opacity": faint });
+      draw(svg, "line", { x1: x(near(observed)), x2: x(near(observed)), y1: y(clip(lower[i])), y2: y(clip(upper[i])), stroke: colour, "stroke-opacity": faint });
       const query = queryAtRow.get(points.row[i]);
-      const dot = draw(svg, "circle", { cx: x(observed), cy: y(points.mean[i]), r: query === undefined ? 2 : 4, fill: colour, "fill-opacity": 0.65 });
+      const dot = draw(svg, "circle", { cx: x(near(observed)), cy: y(near(points.mean[i])), r: query === undefined ? 2 : 4, fill: colour, "fill-opacity": 0.65 });
       hint(dot, `row ${points.number[i]}\nobserved ${format(observed)}\npredicted ${format(points.mean[i])} ± ${format(points.std[i], 3)}`);
       if (query !== undefined) {
         dot.classList.add("selectable");
@@ -276,13 +311,29 @@
       hint(dot, `${percent(share[i])} inside the ${(100 * p).toFixed(0)} % interval`);
     });
   };
-  const drawErrors = ({ by_input, by_expert }) => {
+  const drawResiduals = ({ name, levels, x: places, z }) => {
+    const end = Math.max(1.5 * data.observed.width, ...robust(z).map(Math.abs));
+    const { svg, x, y } = frame("residuals", {
+      xs: levels.length ? [-0.5, levels.length - 0.5] : robust(places), ys: [-end, end], height: 260, xlabel: levels.length ? levels.slice(0, 8).map((level, k) => `${k}: ${level}`).join("  ").slice(0, 80) : name,
+    });
+    for (const level of [-data.observed.width, 0, data.observed.width]) {
+      draw(svg, "line", { x1: 58, x2: 510, y1: y(level), y2: y(level), stroke: INK, "stroke-dasharray": level ? "4 4" : "", "stroke-opacity": 0.5 });
+    }
+    places.forEach((place, i) => {
+      const clipped = Math.max(-end, Math.min(end, z[i])), outside = Math.abs(z[i]) > data.observed.width;
+      draw(svg, "circle", { cx: Math.max(58, Math.min(510, x(place))), cy: y(clipped), r: 2.5, fill: outside ? SECOND : ACCENT, "fill-opacity": 0.55 });
+    });
+  };
+  const drawErrors = ({ by_input, by_expert, residuals }) => {
     const input = byId("input");
     data.features.forEach((name, k) => input.append(element("option", { value: k }, name)));
     const text = (bin) => `${bin.n.toLocaleString("en")} rows\nRMSE ${format(bin.rmse, 3)}\n${percent(bin.inside)} inside the 95 % interval`;
-    const show = () => bars("by-input", by_input[Number(input.value)].map((bin) => ({
-      label: bin.low === bin.high ? format(bin.low, 3) : `${format(bin.low, 3)} to ${format(bin.high, 3)}`, value: bin.rmse, text: text(bin),
-    })), "");
+    const show = () => {
+      bars("by-input", by_input[Number(input.value)].map((bin) => ({
+        label: bin.low === bin.high ? format(bin.low, 3) : `${format(bin.low, 3)} to ${format(bin.high, 3)}`, value: bin.rmse, text: text(bin),
+      })), "");
+      drawResiduals(residuals[Number(input.value)]);
+    };
     input.addEventListener("change", show);
     show();
     if (by_expert.length) bars("by-expert", by_expert.map((bin) => ({ label: `expert ${bin.expert} (${bin.n})`, value: bin.rmse, text: text(bin) })), "");
@@ -291,6 +342,29 @@
   // ------------------------------------------------------------------------------ the model
 
   bars("relevance", data.relevance.map((r) => ({ label: r.name, value: r.value, text: `${r.name}\nlength scale ${format(r.length_scale)}` })), "");
+  if (data.importance.length) {
+    bars("importance", data.importance.map((one) => ({ label: one.name, value: Math.max(0, one.increase), text: `${one.name}\nincrease of the RMSE ${format(one.increase, 3)} ± ${format(one.std, 2)}` })), "");
+  }
+  data.effects.forEach((one, k) => {
+    const figure = element("figure");
+    byId("effects").append(figure);
+    draw(figure, "svg", { id: `effect-${k}`, role: "img", "aria-label": `Effect of ${one.name}` });
+    const numeric = typeof one.values[0] === "number", last = one.values.length - 1;
+    const place = (i) => (numeric ? one.values[i] : i);
+    const { svg, x, y } = frame(`effect-${k}`, {
+      xs: numeric ? extent(one.values, 0.02) : [-0.5, last + 0.5], ys: extent(data.effects.flatMap((e) => [...e.low, ...e.high])), xlabel: one.name, ylabel: data.target.slice(0, 24),
+    });
+    if (numeric) {
+      const band = [...one.high.map((v, i) => [x(place(i)), y(v)]), ...one.low.map((v, i) => [x(place(i)), y(v)]).reverse()];
+      draw(svg, "path", { d: `${path(band)}Z`, fill: ACCENT, "fill-opacity": 0.2 });
+      draw(svg, "path", { d: path(one.mean.map((v, i) => [x(place(i)), y(v)])), fill: "none", stroke: ACCENT, "stroke-width": 2.2 });
+      return;
+    }
+    one.mean.forEach((v, i) => {
+      draw(svg, "line", { x1: x(i), x2: x(i), y1: y(one.low[i]), y2: y(one.high[i]), stroke: ACCENT, "stroke-width": 4, "stroke-opacity": 0.3 });
+      hint(draw(svg, "circle", { cx: x(i), cy: y(v), r: 5, fill: ACCENT }), `${one.values[i]}\n${format(v)}`);
+    });
+  });
   const drawTrace = () => {
     const all = data.trace.flat();
     const { svg, x, y } = frame("trace", { xs: extent([0, Math.max(1, all.length - 1)], 0.02), ys: extent(all), height: 260, left: 74, xlabel: "step" });
