@@ -15,6 +15,7 @@ demo: $(VENV)/.ready
 # The site, in build/docs. A warning is an error; the examples of the gallery run if they have changed.
 docs: $(VENV)/.ready
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs build/docs
+	@echo 'The site is in build/docs; open build/docs/index.html.'
 
 test: lint
 	$(BIN)/python -m pytest -n 2 -m "not slow"
@@ -28,7 +29,7 @@ test-federated: $(FEDERATED)/.ready
 
 $(FEDERATED)/.ready: pyproject.toml
 	$(PYTHON) -m venv $(FEDERATED)
-	$(FEDERATED)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[federated,cli,paper]' \
+	$(FEDERATED)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[federated,cli,plot,paper]' \
 		'pytest>=8' 'pytest-xdist>=3.5' 'pytest-timeout>=2.3' 'hypothesis>=6.100'
 	touch $@
 
@@ -56,7 +57,7 @@ format: $(VENV)/.ready
 $(VENV)/.ready: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "gpexperts needs Python 3.11 or newer: make PYTHON=python3.12 ...")'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,docs]'
 	touch $@
 
 clean:

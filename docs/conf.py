@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import warnings
+from typing import Any
 
 import gpexperts
 
@@ -32,6 +34,7 @@ myst_enable_extensions = ["colon_fence", "dollarmath"]
 myst_heading_anchors = 3
 
 autosummary_generate = True
+autodoc_mock_imports = ["flwr", "cryptography"]  # Flower is installed in an environment of its own
 autodoc_typehints = "none"
 numpydoc_show_class_members = False
 numpydoc_xref_param_type = False
@@ -55,7 +58,8 @@ html_sidebars = {"index": [], "quickstart": []}
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",
-    "filename_pattern": r"\.py$",
+    "filename_pattern": r"plot_(?!federated)\w+\.py$",  # that one needs Flower; tests/federated runs it
+    "ignore_pattern": r"__init__\.py|examples/federated/",
     "doc_module": ("gpexperts",),
     "backreferences_dir": "gallery/backreferences",
     "abort_on_example_error": True,
@@ -69,3 +73,21 @@ sphinx_gallery_conf = {
 }
 # A bound that a hyperparameter has reached is no fault of an example.
 warnings.filterwarnings("ignore", message="These hyperparameters ended at a bound")
+
+
+_BAR = re.compile(r"(?<!`)\|(?!`)")
+
+
+def _plain_bars(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
+    """Bars of docstrings are absolute values; reStructuredText would substitute what is between them."""
+    lines[:] = [_BAR.sub(r"\\|", line) if not line.lstrip().startswith(">>>") else line for line in lines]
+
+
+def _skipped(app: Any, what: str, name: str, obj: Any, skip: bool, options: Any) -> bool | None:
+    """Leave out what scikit-learn generates for every estimator, with links into its own site."""
+    return True if re.fullmatch(r"get_metadata_routing|set_\w+_request", name) else None
+
+
+def setup(app: Any) -> None:
+    app.connect("autodoc-process-docstring", _plain_bars)
+    app.connect("autodoc-skip-member", _skipped)

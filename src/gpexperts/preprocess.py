@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from gpexperts.choices import Choice
+from gpexperts.choices import Choice, margins
 from gpexperts.columns import ColumnEncoder
 from gpexperts.engines import Engine, ThreadEngine
 from gpexperts.exceptions import TrendError
@@ -47,6 +47,7 @@ HOPELESS = 1.2
 QUICK_KERNEL = "matern32"
 """The kernel of comparisons, where the setting names none."""
 
+_DEFAULTS = ("none", "gaussian")
 _GIVEN = "the hyperparameters are given, and they are those of the target itself"
 
 
@@ -286,9 +287,14 @@ def _best(scores: dict[str, Scored], *, by_error: bool = False) -> str:
 
 
 def _reason(best: str, scores: dict[str, Scored]) -> str:
-    others = ", ".join(f"{name} {score.nlpd:.4g}" for name, score in scores.items() if name != best)
-    rows = len(scores[best].weight)
-    return f"NLPD {scores[best].nlpd:.4g} of {rows} rows given their neighbours{others and f' ({others})'}"
+    losses = {name: score.nlpd for name, score in scores.items()}
+    others = margins(best, losses)
+    reason = f"NLPD {losses[best]:.4g} of {len(scores[best].weight)} rows given their neighbours"
+    if not others:
+        return f"{reason}; all else has much larger errors"
+    if losses[best] == min(losses.values()):
+        return f"{reason}, {others}"
+    return f"{reason}, {others}, which is {'no clear gain' if best in _DEFAULTS else 'less accurate'}"
 
 
 def _evidence(scores: dict[str, Scored], candidates: dict[str, CrossFitted]) -> dict[str, Any]:

@@ -39,7 +39,7 @@ def compared(model: Any, X: np.ndarray, y: np.ndarray, scores: dict[str, Any]) -
         "mean of the training targets": (np.full(len(y), targets.mean()), float(targets.std())),
     }
     found = [{"name": "this model", **scores}]
-    for name, (mean, std) in simple.items():
-        std = np.full(len(y), std if std > 0 else np.finfo(float).tiny ** 0.25)
+    for name, (mean, spread) in simple.items():
+        std = np.full(len(y), spread if spread > 0 else np.finfo(float).tiny ** 0.25)
         found.append({"name": name, **score(y, mean, std, targets).as_dict()})
     return found

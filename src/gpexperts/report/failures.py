@@ -93,7 +93,7 @@ def regions(model: Any, X: np.ndarray, error: np.ndarray, inside: np.ndarray) ->
     tree = DecisionTreeRegressor(max_depth=3, min_samples_leaf=leaf, random_state=0)
     leaves = tree.fit(inputs.astype(np.float32), size).apply(inputs.astype(np.float32))
     overall = float(np.sqrt(np.mean(error**2)))
-    found = []
+    found: list[dict[str, Any]] = []
     for number, conditions in _leaves(tree.tree_).items():
         member = leaves == number
         rmse = float(np.sqrt(np.mean(error[member] ** 2)))
