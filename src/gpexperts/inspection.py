@@ -43,6 +43,7 @@ __all__ = [
     "selection_counts",
     "single_output",
     "stages",
+    "targets_by_number",
     "training_inputs",
     "training_row_numbers",
     "training_targets",
@@ -224,6 +225,20 @@ def _given_targets(model: FittedModel) -> np.ndarray | None:
     numbers = np.concatenate(list(model.experts.row_batches(2, 1 << 62)))
     shared = np.flatnonzero(model.labels[model.labels >= -1] == -1)
     return model.targets[np.concatenate([shared, numbers])]
+
+
+def targets_by_number(model: Any) -> np.ndarray | None:
+    """Return the training targets of a single output by row number, as `Explanation` numbers rows.
+
+    Experts may hold residuals of a trend, or transformed targets; these are the given ones. None if rows that
+    all experts share have lost their numbers.
+    """
+    experts = model.model_.experts
+    if experts.shared is not None:
+        return None
+    targets = np.full(int(experts.numbers.max()) + 1, np.nan)
+    targets[experts.numbers] = training_targets(model)
+    return targets
 
 
 def training_row_numbers(model: Any) -> np.ndarray:

@@ -47,7 +47,6 @@ HOPELESS = 1.2
 QUICK_KERNEL = "matern32"
 """The kernel of comparisons, where the setting names none."""
 
-_DEFAULTS = ("none", "gaussian")
 _GIVEN = "the hyperparameters are given, and they are those of the target itself"
 
 
@@ -245,7 +244,8 @@ def _chosen(
         reporters().message(2, f"trend, {name}: NLPD {scores[name].nlpd:.4f}")
     best = _best(scores, by_error=True)
     mapped, trend = prepared.get(best, rows), candidates.get(best)
-    choice = Choice(None if trend is None else best, _reason(best, scores), _evidence(scores, candidates))
+    reason = _reason(best, scores, by_error=True)
+    choice = Choice(None if trend is None else best, reason, _evidence(scores, candidates))
     reporters().message(1, f"trend: {choice}")
     return Prepared(mapped, trend=trend, choices={"trend": choice})
 
@@ -286,15 +286,16 @@ def _best(scores: dict[str, Scored], *, by_error: bool = False) -> str:
     return best if gain > WORTHWHILE + 0.5 * error else "none"
 
 
-def _reason(best: str, scores: dict[str, Scored]) -> str:
-    losses = {name: score.nlpd for name, score in scores.items()}
+def _reason(best: str, scores: dict[str, Scored], *, by_error: bool = False) -> str:
+    """The density of the choice, and what it gains over the others by the measure that decided."""
+    score = f"NLPD {scores[best].nlpd:.4g} of {len(scores[best].weight)} rows given their neighbours"
+    first = next(iter(scores.values()))
+    losses = {name: -other.gain_over(first, by_error=by_error)[0] for name, other in scores.items()}
     others = margins(best, losses)
-    reason = f"NLPD {losses[best]:.4g} of {len(scores[best].weight)} rows given their neighbours"
     if not others:
-        return f"{reason}; all else has much larger errors"
-    if losses[best] == min(losses.values()):
-        return f"{reason}, {others}"
-    return f"{reason}, {others}, which is {'no clear gain' if best in _DEFAULTS else 'less accurate'}"
+        return f"{score}; all others have much larger errors"
+    unclear = ", which is no clear gain" if min(losses.values()) < losses[best] else ""
+    return f"{score}; {'density and error' if by_error else 'density'} {others}{unclear}"
 
 
 def _evidence(scores: dict[str, Scored], candidates: dict[str, CrossFitted]) -> dict[str, Any]:

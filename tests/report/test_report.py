@@ -49,9 +49,10 @@ def page_file(model: DistributedGPRegressor, tmp_path_factory: pytest.TempPathFa
 
 @pytest.mark.parametrize("aggregation", ["npae", "grbcm"])
 def test_weighted_means_add_up_to_the_prediction(aggregation: str) -> None:
-    model = DistributedGPRegressor(n_experts=4, kernel="rbf", aggregation=aggregation, random_state=0).fit(
-        X, Y
-    )
+    settings: dict[str, Any] = {"n_neighbors": 16} if aggregation == "npae" else {}
+    model = DistributedGPRegressor(
+        n_experts=4, kernel="rbf", aggregation=aggregation, n_selected=2, random_state=0, **settings
+    ).fit(X, Y)
     data = page_data(model, None, "heat")
     for q in data["queries"]:
         total = np.dot(q["weight"], q["expert_mean"]) + q["prior_weight"] * q["prior_mean"]
@@ -60,6 +61,42 @@ def test_weighted_means_add_up_to_the_prediction(aggregation: str) -> None:
         if aggregation == "grbcm":
             total += q["communication"]["weight"] * q["communication"]["mean"]
         assert q["mean"] == pytest.approx(total, rel=1e-10)
+
+
+def test_a_trend_is_part_of_the_sum() -> None:
+    model = DistributedGPRegressor(
+        kernel="rbf", n_neighbors=16, n_selected=0, trend="linear", trend_role="mean", random_state=0
+    ).fit(X[:150], Y[:150])
+    for q in page_data(model, None, "heat")["queries"][:5]:
+        total = q["own"]["weight"] * q["own"]["mean"] + q["prior_weight"] * q["prior_mean"] + q["trend"]
+        assert q["mean"] == pytest.approx(total, rel=1e-10)
+        assert [row["target"] for row in q["own"]["rows"]] == pytest.approx(
+            [Y[row["row"]] for row in q["own"]["rows"]]
+        )
+
+
+def test_a_row_that_dominates_the_error_is_named(model: DistributedGPRegressor) -> None:
+    rows = observed(model, 60)
+    y = rows.y.copy()
+    y[7] = 1e4
+    data = page_data(model, rows._replace(y=y), "heat")
+    assert data["observed"]["dominant"][0] == 8
+    assert alarms(data)[0].startswith("Row 8 alone has 100 % of the squared error. Without it the RMSE is 1.")
+    assert data["observed"]["regions"] == []
+    assert page_data(model, rows, "heat")["observed"]["dominant"] is None
+
+
+def test_dates_are_written_out() -> None:
+    pd = pytest.importorskip("pandas")
+    when = pd.Timestamp("2024-01-01") + pd.to_timedelta(np.arange(150.0), "D")
+    frame = pd.DataFrame({"when": when, "x": X[:150, 0]})
+    model = DistributedGPRegressor(kernel="rbf", n_neighbors=16, n_selected=0, random_state=0)
+    model.fit(frame[:100], Y[:100])
+    encoded = model.model_.encoder.encoded(frame[100:])[0]
+    mean, std = model.predict(frame[100:], return_std=True)
+    found = page_data(model, Observed("test.csv", encoded, Y[100:150], mean, std, 0.1), "heat")["observed"]
+    assert found["by_input"][0][0]["low"] == "2024-04-10 00:00"
+    assert found["residuals"][0]["dates"][0][1].startswith("2024-04-19")
 
 
 @pytest.mark.parametrize("n_selected", [0, 2])
@@ -105,7 +142,7 @@ def test_sentences_agree_with_the_numbers(model: DistributedGPRegressor) -> None
     assert fitted.endswith("A prediction uses 3 of them.")
     explained = float(re.search(r"explains ([\d.]+) % of the variance of heat", accuracy)[1])
     assert explained == pytest.approx(100 * (1 - data["observed"]["scores"]["smse"]), abs=0.05)
-    assert coverage.endswith("as nominal, up to two standard errors.")
+    assert coverage.endswith("as nominal, up to sampling error.")
     scores = data["observed"]["scores"]
     assert "The 50 %, 80 % and 95 % intervals cover" in coverage
     curve = data["observed"]["calibration"]

@@ -126,6 +126,8 @@ def _queries(model: Any, X: np.ndarray, observed: Observed | None, worst: np.nda
     numbers = row_numbers(model, observed)
     outside = observed.outside if observed is not None else ()
     _, lower, upper = model.predictor_.interval(X[rows], LEVEL)
+    targets = inspection.targets_by_number(model)
+    added = explained.trend if explained.trend_role in ("mean", "both") else None
     queries = []
     for q, row in enumerate(rows):
         selected = explained.experts[q] >= 0
@@ -146,7 +148,8 @@ def _queries(model: Any, X: np.ndarray, observed: Observed | None, worst: np.nda
             "prior_weight": float(explained.prior_weight[q]),
             "prior_mean": float(explained.prior_mean),
             "communication": None,
-            "own": None if explained.own is None else _own(model, explained.own, q),
+            "trend": None if added is None else float(added[q]),
+            "own": None if explained.own is None else _own(model, explained.own, q, targets),
         }
         if explained.communication_mean is not None and explained.communication_weight is not None:
             query["communication"] = {
@@ -157,7 +160,7 @@ def _queries(model: Any, X: np.ndarray, observed: Observed | None, worst: np.nda
     return queries
 
 
-def _own(model: Any, own: OwnExplanation, q: int) -> dict[str, Any]:
+def _own(model: Any, own: OwnExplanation, q: int, targets: np.ndarray | None) -> dict[str, Any]:
     """The own expert of query q, and its rows with the largest weights."""
     numbers = inspection.file_row_numbers(model, own.rows[q])
     rows = [
@@ -165,7 +168,7 @@ def _own(model: Any, own: OwnExplanation, q: int) -> dict[str, Any]:
             "row": int(own.rows[q, j]),
             "number": int(numbers[j]),
             "inputs": own.inputs[q, j].tolist(),
-            "target": float(own.targets[q, j]),
+            "target": float(own.targets[q, j] if targets is None else targets[own.rows[q, j]]),
             "weight": float(own.row_weight[q, j]),
         }
         for j in own.largest(_MAX_NEIGHBOURS)[q]

@@ -9,7 +9,7 @@ from sklearn.tree import DecisionTreeRegressor
 
 from gpexperts import inspection
 
-__all__ = ["regions", "residuals_by_input", "worst_rows"]
+__all__ = ["date_text", "regions", "residuals_by_input", "worst_rows"]
 
 _MAX_RESIDUALS = 600
 """Rows of a plot of residuals."""
@@ -28,7 +28,8 @@ def worst_rows(z: np.ndarray, n: int) -> np.ndarray:
 def residuals_by_input(model: Any, X: np.ndarray, z: np.ndarray) -> list[dict[str, Any]]:
     """Return standardised residuals over each input, for at most some hundred rows.
 
-    The places of categories are numbers, in the order of `levels`; dates are days since the first of them.
+    The places of categories are numbers, in the order of `levels`; dates are days, and `dates` writes some of
+    them out.
     """
     rows = np.unique(np.linspace(0, len(z) - 1, min(len(z), _MAX_RESIDUALS)).round().astype(int))
     found = []
@@ -39,11 +40,19 @@ def residuals_by_input(model: Any, X: np.ndarray, z: np.ndarray) -> list[dict[st
             {
                 "name": column.name,
                 "levels": levels,
+                "dates": _written_out(column, x[known]),
                 "x": np.round(x[known], 6).tolist(),
                 "z": np.round(z[rows][known], 3).tolist(),
             }
         )
     return found
+
+
+def _written_out(column: Any, x: np.ndarray) -> list[list[Any]]:
+    """Four evenly spaced places of a column of dates, and their dates."""
+    if column.kind != "date" or not len(x):
+        return []
+    return [[float(at), date_text(column, at)] for at in np.linspace(x.min(), x.max(), 6)[1:-1]]
 
 
 def _places(column: Any, X: np.ndarray) -> tuple[np.ndarray, list[str]]:
@@ -97,7 +106,8 @@ def regions(model: Any, X: np.ndarray, error: np.ndarray, inside: np.ndarray) ->
     for number, conditions in _leaves(tree.tree_).items():
         member = leaves == number
         rmse = float(np.sqrt(np.mean(error[member] ** 2)))
-        if rmse > _CLEARLY * overall and conditions:
+        alone = float(np.abs(error[member]).max()) ** 2 > 0.5 * member.sum() * rmse**2  # one outlier
+        if rmse > _CLEARLY * overall and conditions and not alone:
             found.append(
                 {
                     "where": _described(conditions, columns, orders),
@@ -147,8 +157,11 @@ def _condition(column: Any, levels: list[str], low: float, high: float) -> str:
 
 
 def _value(column: Any, x: float) -> str:
-    if column.kind != "date" or not np.isfinite(x):
-        return f"{x:.4g}"
+    return date_text(column, x) if column.kind == "date" and np.isfinite(x) else f"{x:.4g}"
+
+
+def date_text(column: Any, x: float) -> str:
+    """Return the date, to the minute, of the first encoded number of a column of dates."""
     Z = np.zeros((1, column.column.width))
     Z[0, 0] = x
-    return str(column.column.decode(Z)[0])[:16]
+    return str(column.column.decode(Z)[0])[:16].replace("T", " ")

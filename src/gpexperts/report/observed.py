@@ -12,7 +12,7 @@ from gpexperts import inspection
 from gpexperts.effects import importance, most_relevant
 from gpexperts.metrics import score
 from gpexperts.report.comparison import compared
-from gpexperts.report.failures import regions, residuals_by_input
+from gpexperts.report.failures import date_text, regions, residuals_by_input
 
 __all__ = [
     "LEVEL",
@@ -39,6 +39,8 @@ _MAX_LISTED, _MAX_LISTED_VALUES = 10_000, 120_000
 """Rows that can be found by their number, and values of their inputs."""
 _IMPORTANCE_ROWS = 300
 _BINS = 8
+_ENOUGH = 10
+"""Rows from which on one that dominates the error is named."""
 
 
 class Observed(NamedTuple):
@@ -103,6 +105,7 @@ def observed_data(
         "n_outside": sum(map(bool, observed.outside)),
         "outside": _outside(observed.outside),
         "scores": scores.as_dict(),
+        "dominant": _dominant(error, row_numbers(model, observed)),
         "compared": compared(model, observed.X, y, scores.as_dict()),
         "worst": [
             {
@@ -129,9 +132,19 @@ def observed_data(
             "lower": lower[points].tolist(),
             "upper": upper[points].tolist(),
         },
-        "by_input": [_by_input(x, error, inside) for x in model.model_.encoder.decode(observed.X).T],
+        "by_input": _by_inputs(model, observed.X, error, inside),
         "by_expert": _by_expert(index[:, :1], error[counted], inside[counted]),
     }
+
+
+def _dominant(error: np.ndarray, numbers: np.ndarray) -> tuple[int, float, float] | None:
+    """The row with more than half of the squared error: its number, its share, and the RMSE of the others."""
+    squared = error**2
+    worst, total = int(np.argmax(squared)), float(squared.sum())
+    if len(error) < _ENOUGH or squared[worst] <= 0.5 * total:
+        return None
+    rest = float(np.sqrt(np.delete(squared, worst).mean()))
+    return int(numbers[worst]), float(squared[worst] / total), rest
 
 
 def _listed(model: Any, observed: Observed, lower: np.ndarray, upper: np.ndarray) -> dict[str, Any]:
@@ -155,6 +168,21 @@ def _outside(texts: Sequence[str]) -> list[list[Any]]:
     """The columns with most rows outside the range of the training rows, and the numbers of these rows."""
     counts = Counter(name for text in texts if text for name in text.split("; "))
     return [[name, count] for name, count in counts.most_common(5)]
+
+
+def _by_inputs(
+    model: Any, X: np.ndarray, error: np.ndarray, inside: np.ndarray
+) -> list[list[dict[str, Any]]]:
+    """Errors by each input."""
+    found = []
+    for column, values in zip(inspection.model_columns(model), model.model_.encoder.decode(X).T, strict=True):
+        if column.kind != "date":
+            found.append(_by_input(values, error, inside))
+            continue
+        known = np.array([value is not None for value in values])
+        bins = _by_input(X[known, column.inputs.start], error[known], inside[known])
+        found.append([{**b, **{end: date_text(column, b[end]) for end in ("low", "high")}} for b in bins])
+    return found
 
 
 def _by_input(x: np.ndarray, error: np.ndarray, inside: np.ndarray) -> list[dict[str, Any]]:

@@ -64,15 +64,15 @@
     return extent([Math.max(sorted[0], low - reach), Math.min(sorted[sorted.length - 1], high + reach)]);
   };
   // A frame with linear scales; x and y map data to the viewBox.
-  const frame = (id, { xs, ys, height = 340, left = 58, xlabel = "", ylabel = "" }) => {
+  const frame = (id, { xs, ys, height = 340, left = 58, xlabel = "", ylabel = "", labels = null }) => {
     const svg = byId(id), width = 520, bottom = height - 42, right = width - 10, top = 10;
     svg.replaceChildren();
     svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
     const x = (v) => left + ((v - xs[0]) / (xs[1] - xs[0])) * (right - left);
     const y = (v) => bottom - ((v - ys[0]) / (ys[1] - ys[0])) * (bottom - top);
-    for (const t of ticks(...xs)) {
+    for (const [t, text] of labels ?? ticks(...xs).map((t) => [t, format(t)])) {
       draw(svg, "line", { class: "grid", x1: x(t), x2: x(t), y1: top, y2: bottom });
-      draw(svg, "text", { x: x(t), y: bottom + 17, "text-anchor": "middle" }, format(t));
+      draw(svg, "text", { x: x(t), y: bottom + 17, "text-anchor": "middle" }, text);
     }
     for (const t of ticks(...ys)) {
       draw(svg, "line", { class: "grid", x1: left, x2: right, y1: y(t), y2: y(t) });
@@ -83,6 +83,15 @@
     draw(svg, "text", { x: (left + right) / 2, y: height - 6, "text-anchor": "middle" }, xlabel);
     draw(svg, "text", { transform: `translate(13 ${(top + bottom) / 2}) rotate(-90)`, "text-anchor": "middle" }, ylabel);
     return { svg, x, y };
+  };
+  // Places and texts of at most six of the levels of a category, or of dates in order.
+  const some = (values) => {
+    const step = Math.ceil(values.length / 6), room = Math.floor(72 / Math.min(values.length, 6));
+    return values.map((v, i) => [i, v]).filter(([i]) => i % step === 0).map(([i, v]) => [i, short(String(v), room)]);
+  };
+  const short = (text, room) => {
+    const day = /^\d{4}-\d\d-\d\d/.test(text) ? text.slice(0, 10) : text;
+    return day.length > room ? `${day.slice(0, room - 1)}…` : day;
   };
   const path = (points) => points.map(([px, py], i) => `${i ? "L" : "M"}${px.toFixed(2)} ${py.toFixed(2)}`).join("");
   const bars = (id, rows, unit) => {
@@ -122,6 +131,7 @@
     if (q.own) rows.unshift({ name: "nearest rows", mean: q.own.mean, std: q.own.std, weight: q.own.weight, kind: "expert" });
     if (q.communication) rows.push({ name: "communication expert", ...q.communication, kind: "communication" });
     rows.push({ name: "prior mean", mean: q.prior_mean, weight: q.prior_weight, kind: "prior" });
+    if (q.trend !== null) rows.push({ name: "trend", mean: q.trend, weight: 1, kind: "trend" });
     return rows;
   };
   const weightBar = (weight, most) => {
@@ -159,7 +169,7 @@
       return tr;
     }));
     const total = element("tr");
-    const sum = rows.reduce((s, r) => s + r.weight, 0);
+    const sum = rows.reduce((s, r) => s + (r.kind === "trend" ? 0 : r.weight), 0);
     total.append(cell("th", "prediction"), cell("td", ""), cell("td", format(q.std, 3), q.std), cell("td", format(sum, 3), sum), cell("td", ""), cell("td", format(q.mean), q.mean));
     total.lastChild.id = "total";
     foot.replaceChildren(total);
@@ -188,8 +198,11 @@
     svg.replaceChildren();
     svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
     const values = rows.flatMap((r) => [r.mean - 2 * (r.std ?? 0), r.mean + 2 * (r.std ?? 0)]);
-    values.push(q.lower, q.upper, ...(q.observed === null ? [] : [q.observed]));
-    const xs = extent(values);
+    values.push(q.lower, q.upper);
+    // An observation far away is drawn at the end of the axis, so that it does not squash the rest.
+    const [low, high] = extent(values), reach = 2 * (high - low);
+    const seen = q.observed === null ? null : Math.max(low - reach, Math.min(high + reach, q.observed));
+    const xs = extent(seen === null ? values : [...values, seen]);
     const x = (v) => left + ((v - xs[0]) / (xs[1] - xs[0])) * (width - left - 12);
     for (const t of ticks(...xs)) {
       draw(svg, "line", { class: "grid", x1: x(t), x2: x(t), y1: 4, y2: height - 30 });
@@ -202,19 +215,20 @@
       draw(group, "circle", { cx: x(centre), cy: y, r: 5, fill: colour, "fill-opacity": opacity });
     };
     rows.forEach((r, i) => {
-      const opacity = 0.25 + 0.75 * (Math.abs(r.weight) / most);
+      const opacity = r.kind === "trend" ? 0.6 : 0.25 + 0.75 * (Math.abs(r.weight) / most);
       const text = `${r.name}: mean ${format(r.mean)}\nweight ${format(r.weight, 3)}`;
-      bar(14 + i * step, r.name, r.mean, [r.mean - 2 * (r.std ?? 0), r.mean + 2 * (r.std ?? 0)], r.kind === "prior" ? SOFT : ACCENT, opacity, text);
+      bar(14 + i * step, r.name, r.mean, [r.mean - 2 * (r.std ?? 0), r.mean + 2 * (r.std ?? 0)], ["prior", "trend"].includes(r.kind) ? SOFT : ACCENT, opacity, text);
     });
     const y = 14 + rows.length * step;
     bar(y, "prediction", q.mean, [q.lower, q.upper], SECOND, 1, `prediction ${format(q.mean)} ± ${format(q.std, 3)}`);
     draw(svg, "line", { x1: x(q.mean), x2: x(q.mean), y1: 4, y2: y, stroke: SECOND, "stroke-dasharray": "2 4" });
     if (q.observed !== null) {
-      const cx = x(q.observed);
+      const cx = x(seen);
       draw(svg, "path", { d: `M${cx - 5} ${y - 5}L${cx + 5} ${y + 5}M${cx - 5} ${y + 5}L${cx + 5} ${y - 5}`, stroke: INK, "stroke-width": 2 });
     }
   };
   const drawMap = (q) => {
+    if (!byId("map")) return; // a single expert
     const { position, size, count, n_queries } = data.experts;
     const { svg, x, y } = frame("map", {
       xs: extent(position.map((p) => p[0]), 0.12), ys: extent(position.map((p) => p[1]), 0.12),
@@ -311,10 +325,11 @@
       hint(dot, `${percent(share[i])} inside the ${(100 * p).toFixed(0)} % interval`);
     });
   };
-  const drawResiduals = ({ name, levels, x: places, z }) => {
+  const drawResiduals = ({ name, levels, dates, x: places, z }) => {
     const end = Math.max(1.5 * data.observed.width, ...robust(z).map(Math.abs));
     const { svg, x, y } = frame("residuals", {
-      xs: levels.length ? [-0.5, levels.length - 0.5] : robust(places), ys: [-end, end], height: 260, xlabel: levels.length ? levels.slice(0, 8).map((level, k) => `${k}: ${level}`).join("  ").slice(0, 80) : name,
+      xs: levels.length ? [-0.5, levels.length - 0.5] : robust(places), ys: [-end, end], height: 260, xlabel: name,
+      labels: levels.length ? some(levels) : dates.length ? dates.map(([at, text]) => [at, short(text, 14)]) : null,
     });
     for (const level of [-data.observed.width, 0, data.observed.width]) {
       draw(svg, "line", { x1: 58, x2: 510, y1: y(level), y2: y(level), stroke: INK, "stroke-dasharray": level ? "4 4" : "", "stroke-opacity": 0.5 });
@@ -330,13 +345,13 @@
     const text = (bin) => `${bin.n.toLocaleString("en")} rows\nRMSE ${format(bin.rmse, 3)}\n${percent(bin.inside)} inside the 95 % interval`;
     const show = () => {
       bars("by-input", by_input[Number(input.value)].map((bin) => ({
-        label: bin.low === bin.high ? format(bin.low, 3) : `${format(bin.low, 3)} to ${format(bin.high, 3)}`, value: bin.rmse, text: text(bin),
+        label: bin.low === bin.high ? format(bin.low, 3) : typeof bin.low === "string" ? `from ${bin.low}` : `${format(bin.low, 3)} to ${format(bin.high, 3)}`, value: bin.rmse, text: text(bin),
       })), "");
       drawResiduals(residuals[Number(input.value)]);
     };
     input.addEventListener("change", show);
     show();
-    if (by_expert.length) bars("by-expert", by_expert.map((bin) => ({ label: `expert ${bin.expert} (${bin.n})`, value: bin.rmse, text: text(bin) })), "");
+    if (byId("by-expert")) bars("by-expert", by_expert.map((bin) => ({ label: `expert ${bin.expert} (${bin.n})`, value: bin.rmse, text: text(bin) })), "");
   };
 
   // ------------------------------------------------------------------------------ the model
@@ -353,6 +368,7 @@
     const place = (i) => (numeric ? one.values[i] : i);
     const { svg, x, y } = frame(`effect-${k}`, {
       xs: numeric ? extent(one.values, 0.02) : [-0.5, last + 0.5], ys: extent(data.effects.flatMap((e) => [...e.low, ...e.high])), xlabel: one.name, ylabel: data.target.slice(0, 24),
+      labels: numeric ? null : some(one.values),
     });
     if (numeric) {
       const band = [...one.high.map((v, i) => [x(place(i)), y(v)]), ...one.low.map((v, i) => [x(place(i)), y(v)]).reverse()];

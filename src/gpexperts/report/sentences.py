@@ -10,6 +10,8 @@ __all__ = ["alarms", "headlines"]
 
 _LEVELS = (0.5, 0.8, 0.95)
 """Levels whose coverage is judged together."""
+_ERRORS = 2.5
+"""Standard errors by which the coverage may differ from the level: three levels are judged."""
 
 
 def headlines(data: dict[str, Any]) -> list[str]:
@@ -33,7 +35,13 @@ def alarms(data: dict[str, Any]) -> list[str]:
         return []
     scores, linear = observed["scores"], observed["compared"][1]
     found = []
-    if scores["smse"] is not None and scores["smse"] > 0.9:
+    if observed["dominant"] is not None:
+        number, share, rest = observed["dominant"]
+        found.append(
+            f"Row {number} alone has {100 * share:.0f} % of the squared error. Without it the RMSE is "
+            f"{rest:.3g}. Check its {data['target']}."
+        )
+    elif scores["smse"] is not None and scores["smse"] > 0.9:
         found.append(
             f"The model explains almost nothing of {data['target']} on these rows. Check that inputs and "
             "target belong together, and that the rows are like the training rows."
@@ -100,11 +108,11 @@ def _shares(observed: dict[str, Any]) -> dict[float, float]:
 def _coverage(observed: dict[str, Any]) -> str:
     shares, n = _shares(observed), observed["scores"]["n"]
     signs = [
-        0 if abs(share - level) <= 2 * np.sqrt(level * (1 - level) / n) else np.sign(share - level)
+        0 if abs(share - level) <= _ERRORS * np.sqrt(level * (1 - level) / n) else np.sign(share - level)
         for level, share in shares.items()
     ]
     if not any(signs):
-        verdict = "as nominal, up to two standard errors"
+        verdict = "as nominal, up to sampling error"
     elif min(signs) >= 0:
         verdict = "more than nominal: the model is underconfident"
     elif max(signs) <= 0:

@@ -45,7 +45,7 @@ def findings(model: Any, X: np.ndarray, outside: list[list[Any]], n_outside: int
 def _left_out(model: Any) -> list[str]:
     table = getattr(model, "table_", None)
     reasons = {} if table is None else table.left_out
-    return [f"{name} is no input: {reason}" for name, reason in list(reasons.items())[:_MAX_COLUMNS]]
+    return [f"{name} is not used ({reason})." for name, reason in list(reasons.items())[:_MAX_COLUMNS]]
 
 
 def _constants(model: Any, X: np.ndarray) -> str:
@@ -73,6 +73,9 @@ def _outliers(model: Any) -> str:
         return ""
     targets = "1 training target is" if n == 1 else f"{n:,} training targets are"
     far = f"{targets} more than {_FAR:g} robust standard deviations from the median."
+    chosen = model.choices_.get("noise")
+    if model.noise == "student" or (chosen is not None and chosen.value == "student"):
+        return f"{far} With Student-t noise, rows that differ much from their neighbours have little weight."
     return f'{far} If they are wrong, use noise="student".'
 
 

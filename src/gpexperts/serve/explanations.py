@@ -28,12 +28,7 @@ class Explainer:
 
     def __init__(self, model: Any, inputs: Inputs) -> None:
         self._model, self._inputs = model, inputs
-        experts = model.model_.experts
-        self._targets: np.ndarray | None = None
-        if experts.shared is None:
-            # By row number: experts may hold residuals of a trend, or transformed targets.
-            self._targets = np.full(int(experts.numbers.max()) + 1, np.nan)
-            self._targets[experts.numbers] = inspection.training_targets(model)
+        self._targets = inspection.targets_by_number(model)
 
     def __call__(self, X: np.ndarray, level: float) -> list[dict[str, Any]]:
         """Explain the predictions of encoded rows X (n, d), with intervals of the given level.
