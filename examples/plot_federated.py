@@ -27,7 +27,7 @@ print(model.log_)  # every message, by kind and bytes
 # The picture of this run:
 #
 # .. image:: /_static/federated.png
-#    :alt: The mean and interval of the federation over the rows of four owners; bytes by kind of message
+#    :alt: The mean and interval of the federation over the rows of four owners
 x = np.linspace(0, 4.3, 300)[:, None]
 mean, std = model.predict(x, return_std=True)
 fig, ax = plt.subplots(figsize=(9, 3.8), layout="constrained")
@@ -36,6 +36,6 @@ for k, rows in enumerate(owners):
 ax.fill_between(x[:, 0], mean - 1.96 * std, mean + 1.96 * std, color="#1f5fa8", alpha=0.2)
 ax.plot(x, mean, color="#1f5fa8", label="federation")
 ax.plot(x, np.sin(4 * x), "k--", lw=0.8, label="truth")
-ax.set(xlabel="x", ylabel="y")
+ax.set(xlabel="x", ylabel="y", ylim=(-2, 1.4))
 ax.legend(frameon=False, ncols=3)
 plt.show()
