@@ -37,6 +37,8 @@ _SECURITY = {
     "content-security-policy": "default-src 'self' 'unsafe-inline'; img-src data:; frame-ancestors 'none'",
     "x-content-type-options": "nosniff",
 }
+_LEVELS = 100
+"""Levels of intervals whose widths are kept: they take longer to compute than a request may."""
 Handler = Callable[[Request], Awaitable[Response]]
 
 
@@ -64,6 +66,7 @@ class _Service:
             "gpexperts_batch_rows", "Rows that were predicted together.", registry=self.registry,
             buckets=(1, 2, 4, 8, 16, 32, 64, 128, 256),
         )  # fmt: skip
+        self._widths: dict[float, Any] = {}
         self.batcher = Batcher(self._predict, limits.waiting_rows, batches.observe)
         self.openapi = description(self.inputs, self.target, limits, __version__)
         self.page = page(self.inputs, self.target, table, __version__)
@@ -77,25 +80,33 @@ class _Service:
     async def predict(self, request: Request) -> Response:
         X = await read_rows(request, self.inputs, self.limits, self.limits.rows, (JSON, ARROW))
         level = level_of(request)
-        check_level(self.model, level)
+        widths = self.widths(level)
         mean, std = await self.batcher(X)
-        lower, upper = await self.ends(X, mean, std, level)
+        if self.model.model_.target is None:
+            half = widths(std) * std
+            lower, upper = mean - half, mean + half
+        else:  # the intervals of a transformed target are not symmetric
+            ends = await self.batcher.run(lambda: self.model.predictor_.interval(X, level))
+            lower, upper = ends[1][:, 0], ends[2][:, 0]
         columns = {"mean": mean, "std": std, "lower": lower, "upper": upper}
         return written(request, columns, self.target, level)
 
-    async def ends(self, X: np.ndarray, mean: np.ndarray, std: np.ndarray, level: float) -> Any:
-        """The ends (n,) of the intervals."""
-        if self.model.model_.target is None:
-            half = self.model.interval_width(level, std) * std
-            return mean - half, mean + half
-        # The intervals of a transformed target are not symmetric.
-        _, lower, upper = await self.batcher.run(lambda: self.model.predictor_.interval(X, level))
-        return lower[:, 0], upper[:, 0]
+    def widths(self, level: float) -> Any:
+        """Half the widths of intervals in units of std, as a function of it."""
+        found = self._widths.get(level)
+        if found is None:
+            try:
+                found = self.model.predictor_.interval_widths(level)
+            except TooFewRowsError as error:
+                raise Problem(422, str(error)) from error
+            if len(self._widths) < _LEVELS:
+                self._widths[level] = found
+        return found
 
     async def explain(self, request: Request) -> Response:
         X = await read_rows(request, self.inputs, self.limits, self.limits.explained_rows, (JSON,))
         level = level_of(request)
-        check_level(self.model, level)
+        self.widths(level)
         explanations = await self.batcher.run(lambda: self.explainer(X, level))
         return JSONResponse(
             {
@@ -141,14 +152,6 @@ class _Service:
             return response
 
         return watching
-
-
-def check_level(model: Any, level: float) -> None:
-    """Refuse a level for which too few rows were held out."""
-    try:
-        model.predictor_.interval_widths(level)
-    except TooFewRowsError as error:
-        raise Problem(422, str(error)) from error
 
 
 def create_app(
