@@ -21,7 +21,7 @@ import pandas as pd
 import pytest
 from threadpoolctl import threadpool_limits
 
-from gpexperts import fit_experts, inputs, pipeline
+from gpexperts import fit_kernel, inputs, pipeline
 from gpexperts.partition import assign, shards
 
 LIMIT = 100
@@ -113,7 +113,7 @@ def kill_worker_at(client: distributed.Client, task: str) -> threading.Thread:
 
 def few_rows_are_many(patch: pytest.MonkeyPatch, sample: int, shard: int) -> None:
     """Sample rows, and divide them into shards, at sizes that are quick to fit."""
-    for module in (pipeline, fit_experts, inputs, assign):
+    for module in (pipeline, fit_kernel, inputs, assign):
         patch.setattr(module, "SAMPLE_ROWS", sample)
     patch.setattr(shards, "SHARD_ROWS", shard)
 

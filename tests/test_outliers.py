@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 
-from gpexperts import DistributedGPRegressor, fit_experts, inputs, load, pipeline
+from gpexperts import DistributedGPRegressor, fit_kernel, inputs, load, pipeline
 from gpexperts.experts.dask import DaskExperts
 from gpexperts.experts.local import LocalExperts
 from gpexperts.kernels.named import covariance_of
@@ -166,7 +166,7 @@ def client() -> Iterator[distributed.Client]:
 def test_a_cluster_weights_rows_as_arrays_do(
     client: distributed.Client, monkeypatch: pytest.MonkeyPatch, rule: str
 ) -> None:
-    for module in (pipeline, fit_experts, inputs, assign):
+    for module in (pipeline, fit_kernel, inputs, assign):
         monkeypatch.setattr(module, "SAMPLE_ROWS", 60)
     monkeypatch.setattr(shards, "SHARD_ROWS", 40)
     settings = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gpexperts.fit_experts import Streams
+from gpexperts.fit_kernel import Streams
 from gpexperts.parameters import PARAMETERS
 from gpexperts.pipeline import fit_model
 from gpexperts.rows.arrays import ArrayRows

@@ -22,7 +22,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_sample_weight_equivalence_on_dense_data
 
-from gpexperts import DistributedGPRegressor, fit_experts, inputs, load, pipeline
+from gpexperts import DistributedGPRegressor, fit_kernel, inputs, load, pipeline
 from gpexperts.aggregation import NPAE
 from gpexperts.calibration import Calibration
 from gpexperts.engines.threads import ThreadEngine
@@ -286,7 +286,7 @@ def client() -> Iterator[distributed.Client]:
 def test_weights_on_a_cluster_are_those_of_arrays(
     client: distributed.Client, monkeypatch: pytest.MonkeyPatch, place: str, rule: str
 ) -> None:
-    for module in (pipeline, fit_experts, inputs, assign):
+    for module in (pipeline, fit_kernel, inputs, assign):
         monkeypatch.setattr(module, "SAMPLE_ROWS", 60)
     monkeypatch.setattr(shards, "SHARD_ROWS", 40)
     rng = np.random.default_rng(2)

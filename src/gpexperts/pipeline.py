@@ -1,6 +1,6 @@
 """The only fit: rows in, a fitted model out, one line per stage.
 
-    rows ─► hold out ─► trend ─► scale ─► train ─► assign to experts ─► build the store ─► FittedModel
+    rows ─► hold out ─► prepare ─► scale, train ─► trend ─► assign to experts ─► build the store ─► model
 
 Rows of this process and rows on a cluster take the same way; they differ in where rows come from (the
 `RowSource`) and where experts are kept (the `ExpertStore`).
@@ -16,7 +16,9 @@ from gpexperts.calibration import ABSENT, HELD_OUT, HOLDING, draw_held_out, kept
 from gpexperts.columns import ColumnEncoder
 from gpexperts.experts.build import Assigned
 from gpexperts.experts.store import Observations
-from gpexperts.fit_experts import Streams, check_fit_memory, fit_experts
+from gpexperts.fit_experts import check_fit_memory, fit_experts
+from gpexperts.fit_kernel import Streams, fit_kernel
+from gpexperts.fit_trend import compares_trends, fit_trend
 from gpexperts.model import FittedModel
 from gpexperts.partition.assign import Plan, labels_per_row, plan_parts
 from gpexperts.preprocess import Prepared, prepare_rows
@@ -25,6 +27,7 @@ from gpexperts.rows.base import SAMPLE_ROWS, Rows, RowSource, Units
 from gpexperts.rows.dask import DaskRows
 from gpexperts.settings import Settings
 from gpexperts.student import with_student_noise
+from gpexperts.trend.fitted import FittedTrend
 
 __all__ = ["fit_model"]
 
@@ -66,16 +69,21 @@ def fit_model(
     check_fit_memory(settings, rows.n, plan.largest)
     given = rows
     prepared = prepare_rows(rows, settings, streams.trend, encoder)
-    rows, choices = prepared.rows, dict(prepared.choices)
-    if isinstance(rows, DaskRows) and rows is not given:
-        rows = rows.kept()
-    trend = None if prepared.trend is None else prepared.trend.trend
-
-    student, layout = prepared.outliers is not None, encoder.layout(rows.n_features)
-    same = deepcopy(streams)
-    fitted = fit_experts(rows, plan, settings, streams, layout, student=student)
+    rows, student = _kept(prepared.rows, rows), prepared.outliers is not None
+    same, scaled = deepcopy(streams), None
+    if compares_trends(settings):
+        scaled = fit_kernel(rows, settings, streams, encoder.layout(rows.n_features), student=student)
+    trended = fit_trend(rows, scaled, settings, streams.trend, encoder)
+    rows, found = _kept(trended.rows, rows), trended.trend
+    choices = prepared.choices | trended.choices
+    layout = encoder.layout(rows.n_features)
+    if found is not None or scaled is None:
+        streams = deepcopy(same)
+        scaled = fit_kernel(rows, settings, streams, layout, student=student)
+    fitted = fit_experts(scaled, plan, settings, streams)
     if student:
         fitted = with_student_noise(fitted, rows, plan, settings, same, layout)
+    trend = None if found is None else found.trend
     choices |= fitted.choices
     if encoder.choice is not None:
         choices["columns"] = encoder.choice
@@ -91,7 +99,7 @@ def fit_model(
         choices=choices,
         seeds=streams.seeds,
         calibrate=settings["calibrate"],
-        held_out=None if kept_out is None else _observations(kept_out, prepared, fitted.units),
+        held_out=None if kept_out is None else _observations(kept_out, prepared, trend, fitted.units),
         encoder=encoder,
         y_summary=(of_y.mean, of_y.std),
         target=prepared.target,
@@ -101,15 +109,19 @@ def fit_model(
     )
 
 
-def _observations(rows: Rows, prepared: Prepared, units: Units) -> Observations:
+def _kept(rows: RowSource, before: RowSource) -> RowSource:
+    """Keep rows on the cluster, once something has changed them."""
+    return rows.kept() if isinstance(rows, DaskRows) and rows is not before else rows
+
+
+def _observations(rows: Rows, prepared: Prepared, trend: FittedTrend | None, units: Units) -> Observations:
     """Held-out rows with the inputs and targets of experts, in their units."""
     if prepared.target is not None:
         rows = Rows(rows.number, *prepared.target(rows))
     if prepared.outliers is not None:
         rows = Rows(rows.number, *prepared.outliers(rows._replace(number=np.full(len(rows.number), -1))))
     _, X, y, noise = rows
-    if prepared.trend is not None:
-        trend = prepared.trend.trend
+    if trend is not None:
         values = trend.predict(X)
         X, y = trend.inputs(X, values), trend.residuals(y, values)
     return Observations(*units.apply(X, y, noise))

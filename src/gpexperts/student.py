@@ -10,7 +10,8 @@ import numpy as np
 
 from gpexperts.columns import InputLayout
 from gpexperts.experts.store import ExpertStore
-from gpexperts.fit_experts import FittedExperts, Streams, fit_experts
+from gpexperts.fit_experts import FittedExperts, fit_experts
+from gpexperts.fit_kernel import Streams, fit_kernel
 from gpexperts.outliers import DEGREES
 from gpexperts.partition.assign import Plan
 from gpexperts.progress import reporters
@@ -53,7 +54,7 @@ def with_student_noise(
     if change < SETTLED:
         return fitted
     rows = ArrayRows(rows.X, rows.y, with_precision(rows.noise, *precisions(noise)))
-    fitted = fit_experts(rows, plan, settings, streams, layout, student=True)
+    fitted = fit_experts(fit_kernel(rows, settings, streams, layout, student=True), plan, settings, streams)
     return fitted._replace(experts=fitted.experts.robust(DEGREES, ROUNDS))
 
 

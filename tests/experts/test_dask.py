@@ -16,7 +16,7 @@ from sklearn.base import clone
 from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 from sklearn.model_selection import GridSearchCV
 
-from gpexperts import DistributedGPRegressor, fit_experts
+from gpexperts import DistributedGPRegressor, fit_kernel
 from gpexperts.aggregation import NPAE
 from gpexperts.engines.dask import DaskEngine
 from gpexperts.exceptions import ClusterError, MemoryBudgetError
@@ -142,7 +142,7 @@ def test_a_matrix_larger_than_a_worker_is_refused_before_training(
 ) -> None:
     X, y, _ = data
     monkeypatch.setattr(DaskEngine, "worker_memory", 1_000)
-    monkeypatch.setattr(fit_experts, "_train_on_blocks", None)
+    monkeypatch.setattr(fit_kernel, "_train_on_blocks", None)
     rows = (da.from_array(X, chunks=(75, 2)), da.from_array(y, chunks=75)) if lazy else (X, y)
     with pytest.raises(MemoryBudgetError, match=r"factor of the largest.*smallest worker has 1.0 kB"):
         fixed(engine=client, n_experts=2, memory_budget=memory_budget).fit(*rows)

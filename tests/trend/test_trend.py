@@ -17,14 +17,14 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 from sklearn.linear_model import LinearRegression
 from sklearn.tree import DecisionTreeRegressor
 
-from gpexperts import DistributedGPRegressor, fit_experts, inputs, inspection, load, pipeline, preprocess
+from gpexperts import DistributedGPRegressor, fit_kernel, fit_trend, inputs, inspection, load, pipeline
 from gpexperts.exceptions import CorruptModelError, TrendError, UnsavableModelError
 from gpexperts.experts.dask import DaskExperts
 from gpexperts.io.trends import _check_trees
 from gpexperts.partition import assign, shards
 from gpexperts.rows.arrays import ArrayRows
 from gpexperts.trend import ROLES, crossfit, regressors
-from gpexperts.trend.crossfit import FOLDS, cross_fit
+from gpexperts.trend.crossfit import FOLDS, FoldedRows, cross_fit, draw_folds
 from gpexperts.trend.trees import Trees, trees_of
 from tests.clusters import in_process_client
 
@@ -81,8 +81,12 @@ class Counting(Recorder):
 # ------------------------------------------------------------------------------------ cross-fitting
 
 
+def folded(X: np.ndarray, y: np.ndarray) -> FoldedRows:
+    return draw_folds(ArrayRows(X, y[:, None]), np.random.RandomState(0))
+
+
 def test_no_row_is_predicted_by_a_regressor_that_has_seen_it() -> None:
-    found = cross_fit(Recorder(), ArrayRows(X, Y[:, None]), np.random.RandomState(0))
+    found = cross_fit(Recorder(), folded(X, Y), 0)
     assert found is not None
     np.testing.assert_array_equal(found.values, 0.0)
     np.testing.assert_array_equal(found.trend.predict(X), 1.0)
@@ -92,38 +96,37 @@ def test_no_row_is_predicted_by_a_regressor_that_has_seen_it() -> None:
 def test_rows_with_equal_inputs_are_in_one_fold() -> None:
     """Otherwise a trend that is an input would tell them apart, and hide the noise that they show."""
     twice = np.concatenate([X[:60], X[:60] + 0.0, -0.0 * X[:20], 0.0 * X[:20]])
-    found = cross_fit(TREE, ArrayRows(twice, RNG.standard_normal((160, 1))), np.random.RandomState(0))
+    found = cross_fit(TREE, folded(twice, RNG.standard_normal(160)), 0)
     assert found is not None
     np.testing.assert_array_equal(found.values[:60], found.values[60:120])
     assert len(np.unique(found.values[120:])) == 1
 
 
 def test_folds_choose_the_number_of_trees() -> None:
-    found = cross_fit("boosting", ArrayRows(X, Y[:, None]), np.random.RandomState(0))
+    found = cross_fit("boosting", folded(X, Y), 7)
     assert found is not None
     (trees,) = found.trend.predictors
-    fold = np.random.RandomState(0)
-    seed = int(fold.randint(2**31 - 1))
-    fold = fold.permutation(np.arange(150) % FOLDS)
+    fold = np.random.RandomState(0).permutation(np.arange(150) % FOLDS)
     errors = np.zeros(regressors.MOST_TREES)
-    for f in range(FOLDS):
-        one = regressors.new_regressor("boosting", 150, seed).fit(X[fold != f], Y[fold != f])
-        errors += [((y - Y[fold == f]) ** 2).sum() for y in one.staged_predict(X[fold == f])]
+    with regressors.threads_for(150):
+        for f in range(FOLDS):
+            one = regressors.new_regressor("boosting", 150, 7).fit(X[fold != f], Y[fold != f])
+            errors += [((y - Y[fold == f]) ** 2).sum() for y in one.staged_predict(X[fold == f])]
     assert len(trees.start) - 1 == np.argmin(errors) + 1
     assert found.error == pytest.approx(errors.min() / 150 / Y.var())
 
 
 def test_a_hopeless_trend_is_given_up_after_one_fold() -> None:
     counted = Counting()
-    assert cross_fit(counted, ArrayRows(X, Y[:, None]), np.random.RandomState(0), worst=0.5) is None
+    assert cross_fit(counted, folded(X, Y), 0, worst=0.5) is None
     assert len(FITS) == 1
-    assert cross_fit(counted, ArrayRows(X, Y[:, None]), np.random.RandomState(0)) is not None
+    assert cross_fit(counted, folded(X, Y), 0) is not None
     assert len(FITS) == 1 + FOLDS + 1
 
 
 def test_rows_outside_the_sample_get_the_trend_of_queries(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(crossfit, "MAX_ROWS", 60)
-    found = cross_fit(TREE, ArrayRows(X, Y[:, None]), np.random.RandomState(0))
+    found = cross_fit(TREE, folded(X, Y), 0)
     assert found is not None
     assert len(found.number) == 60
     outside = np.setdiff1d(np.arange(150), found.number)
@@ -208,7 +211,7 @@ def test_trend_of_several_outputs_with_calibration() -> None:
 def test_auto_takes_boosting_for_jumps_and_nothing_for_a_smooth_function(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(preprocess, "FEWEST_ROWS", 150)
+    monkeypatch.setattr(fit_trend, "FEWEST_ROWS", 150)
     settings: dict[str, Any] = {"trend": "auto", "kernel": "rbf", "n_jobs": 1, "random_state": 0}
     jumps = DistributedGPRegressor(**settings).fit(X, Y)
     assert str(jumps.choices_["trend"].value).startswith("boosting")
@@ -294,7 +297,7 @@ def client() -> Iterator[distributed.Client]:
 def test_a_cluster_has_the_trend_of_arrays(
     client: distributed.Client, monkeypatch: pytest.MonkeyPatch, role: str, transform: str | None
 ) -> None:
-    for module in (pipeline, fit_experts, inputs, assign):
+    for module in (pipeline, fit_kernel, inputs, assign):
         monkeypatch.setattr(module, "SAMPLE_ROWS", 60)
     monkeypatch.setattr(crossfit, "MAX_ROWS", 100)
     monkeypatch.setattr(shards, "SHARD_ROWS", 40)

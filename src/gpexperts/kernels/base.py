@@ -16,7 +16,7 @@ from sklearn.gaussian_process.kernels import Kernel, Sum, WhiteKernel
 
 from gpexperts.row_noise import copies, slope, variance
 
-__all__ = ["Covariance", "Gradient", "SignalGradient", "terms_of"]
+__all__ = ["Covariance", "Gradient", "SignalGradient", "is_length_scale", "terms_of"]
 
 Gradient = Callable[[np.ndarray, float], np.ndarray]
 SignalGradient = Callable[[np.ndarray, float], Iterator[np.ndarray]]
@@ -173,3 +173,9 @@ def terms_of(kernel: Kernel) -> Iterator[Kernel]:
         yield from terms_of(kernel.k2)
     else:
         yield kernel
+
+
+def is_length_scale(kernel: Kernel) -> np.ndarray:
+    """Which of the log-hyperparameters `kernel.theta` are those of length scales."""
+    free = [h for h in kernel.hyperparameters if not h.fixed]
+    return np.concatenate([np.full(h.n_elements, h.name.endswith("length_scale")) for h in free])

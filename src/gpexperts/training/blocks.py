@@ -87,9 +87,15 @@ class BlockSampler:
         """Draw rows at random and return each with its m nearest other rows, the drawn row last."""
         return self._neighbourhoods(metric, self._order[:n_rows], m)
 
-    def fresh_neighbourhoods(self, metric: np.ndarray, n_rows: int, m: int) -> Neighbourhoods:
-        """The same for other rows, as long as there are enough."""
-        return self._neighbourhoods(metric, self._order[::-1][:n_rows], m)
+    def fresh_neighbourhoods(
+        self, metric: np.ndarray, n_rows: int, m: int, fold: np.ndarray | None = None
+    ) -> Neighbourhoods:
+        """The same for other rows, as long as there are enough.
+
+        With `fold` (n,), neighbours are of other folds than the drawn row; −1 is no fold.
+        """
+        drawn = self._order[::-1][:n_rows]
+        return self._neighbourhoods(metric, drawn, m) if fold is None else self._apart(metric, drawn, m, fold)
 
     def of_sample(self) -> BlockSampler:
         """Return a sampler of the sample alone, where a search takes less time."""
@@ -106,7 +112,19 @@ class BlockSampler:
         # Each row is its own nearest row; if more than m others have the same inputs, the last is dropped.
         own_column = np.where((numbers == own).any(axis=1), np.argmax(numbers == own, axis=1), m)
         others = np.arange(m + 1) != own_column[:, None]
-        system = np.concatenate([numbers[others].reshape(n_rows, m)[:, ::-1], own], axis=1)
+        return self._systems(numbers[others].reshape(n_rows, m), own)
+
+    def _apart(self, metric: np.ndarray, drawn: np.ndarray, m: int, fold: np.ndarray) -> Neighbourhoods:
+        own = self.sample.number[drawn][:, None]
+        numbers = self._source.nearest(self.sample.X[drawn], metric, min(2 * m + 1, self.n))
+        others = (numbers != own) & ((fold[numbers] != fold[own]) | (fold[own] < 0))
+        m = min(m, int(others.sum(axis=1).min()))
+        first = others & (np.cumsum(others, axis=1) <= m)
+        return self._systems(numbers[first].reshape(len(drawn), m), own)
+
+    def _systems(self, numbers: np.ndarray, own: np.ndarray) -> Neighbourhoods:
+        """Rows by their numbers (k, m), nearest first, as systems that end with the drawn row (k, 1)."""
+        system = np.concatenate([numbers[:, ::-1], own], axis=1)
         rows = self._source.take(np.unique(system))
         at = np.searchsorted(rows.number, system)
         return Neighbourhoods(rows.X[at], rows.y[:, self._outputs][at], rows.noise[at])

@@ -1,35 +1,41 @@
 """A quick score of prepared rows: how well a kernel, trained in a second, predicts them from neighbours.
 
-Ways to prepare rows (a trend, a transformed target) are compared before the model is trained, by the log
-density of rows given their nearest rows, in the units of the targets. The kernel is trained on few small
-blocks.
+Ways to prepare rows (a trend, a transformed target) are compared by the log density of rows given their
+nearest rows, in the units of the targets. The kernel is trained on few small blocks. Where a model is trained
+already, its length scales are the start, and the density itself is maximised.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from gpexperts.choices import margins
 from gpexperts.columns import InputLayout
 from gpexperts.engines.base import Engine
-from gpexperts.kernels.base import Covariance
+from gpexperts.kernels.base import Covariance, is_length_scale
 from gpexperts.kernels.raw import candidate_covariances
 from gpexperts.row_noise import observation_variance, weights
-from gpexperts.rows.base import SAMPLE_ROWS, RowSource
+from gpexperts.rows.base import SAMPLE_ROWS, RowSource, Units
 from gpexperts.rows.units import choose_units
 from gpexperts.training.blocks import BlockSampler
 from gpexperts.training.likelihood import maximise_likelihood
+from gpexperts.training.nearest import Stage, is_trainable, trained_on_neighbours
 from gpexperts.training.predictive import Neighbourhoods
 
-__all__ = ["Scored", "quick_score"]
+__all__ = ["Scored", "best_of", "evidence_of", "quick_score", "reason_of", "score_of_trained"]
 
 BLOCKS = ((16, 100, 20), (16, 150, 12))
 """Blocks, rows in each, and steps of the two stages of training."""
-PREDICTED, NEIGHBORS = 600, 64
+NEIGHBOURHOODS = Stage(1500, 48, 12)
+"""Of training that starts from trained length scales: it maximises what is compared."""
+PREDICTED, NEIGHBORS = 1000, 96
 """Rows that are predicted, and rows that predict each."""
-MANY_ROWS, PREDICTED_OF_MANY = 20_000, 2000
+MANY_ROWS, PREDICTED_OF_MANY = 20_000, 3000
 """With more rows than this, more are predicted: training takes longer, and the choice may too."""
+WORTHWHILE = 0.005
+"""Nats per row that a preparation must gain over none, beside half its standard error."""
 SCALES = tuple(np.geomspace(0.3, 3.0, 21).tolist())
 CLIPPED = 12.0
 """As in the choice of experts: factors of the variance, and bound of standardised residuals."""
@@ -49,8 +55,14 @@ class Scored(NamedTuple):
     """(k, p) targets, in their units."""
     squared_error: np.ndarray
     """(k, p) of the predictions of the targets that the model is fitted to, in their units."""
-    relative_error: float
-    """Its mean over rows, by their weights, and outputs, in units of the variance of each output."""
+
+    @property
+    def relative_error(self) -> float:
+        """Mean squared error in units of the variance of the same targets, mean over the outputs."""
+        error = np.average(self.squared_error, axis=0, weights=self.weight)
+        centred = self.y - np.average(self.y, axis=0, weights=self.weight)
+        variance = np.average(centred**2, axis=0, weights=self.weight)
+        return float(np.mean(error / np.maximum(variance, _TINY)))
 
     @property
     def nlpd(self) -> float:
@@ -75,11 +87,14 @@ class Scored(NamedTuple):
 
 def quick_score(
     source: RowSource,
-    kernel: Any,
+    kernel: str,
     seed: int,
     engine: Engine,
     layout: InputLayout,
     *,
+    standardize: bool = True,
+    start: Covariance | None = None,
+    fold: np.ndarray | None = None,
     clipped: float = CLIPPED,
     by_weight: bool = True,
 ) -> Scored:
@@ -96,6 +111,12 @@ def quick_score(
     engine : Engine
     layout : InputLayout
         Of the inputs of the source.
+    standardize : bool
+        Whether inputs and targets are.
+    start : Covariance, optional
+        Whose length scales training starts from. The source may have further inputs, after the others.
+    fold : ndarray of int, shape (n,), optional
+        Rows are predicted from rows of other folds.
     clipped : float
         Bound of standardised residuals.
     by_weight : bool
@@ -103,26 +124,76 @@ def quick_score(
     """
     units, varies = choose_units(
         *source.summary(),
-        standardize=True,
+        standardize=standardize,
         kernel_is_object=False,
         learns_noise=True,
         standardized=layout.standardized,
         warns=False,
     )
     outputs = np.flatnonzero(varies) if varies.any() else np.arange(source.n_outputs)
-    rows, random_state = source.in_units(units), np.random.RandomState(seed)
-    sample = rows.sample(SAMPLE_ROWS, np.random.RandomState(random_state.randint(2**31 - 1)))
-    shared = layout.scale_index
-    sampler = BlockSampler(rows, sample, outputs, random_state, shared)
-    candidates = candidate_covariances(kernel, sampler.spread, sampler.y_spread, units.x, shared)
-    covariance, metric = next(iter(candidates.values())), sampler.spread
+    sampler = _sampler(source, units, outputs, seed, layout)
+    candidates = candidate_covariances(kernel, sampler.spread, sampler.y_spread, units.x, layout.scale_index)
+    covariance = next(iter(candidates.values()))
+    if start is not None:
+        covariance = _with_lengths_of(start, covariance)
+    if start is not None and is_trainable(covariance):
+        covariance = trained_on_neighbours(covariance, sampler, engine, (NEIGHBOURHOODS,))
+    else:
+        covariance = _trained_on_blocks(covariance, sampler, engine)
+    return _scored(covariance, sampler, units, outputs, fold, clipped, by_weight)
+
+
+def _trained_on_blocks(covariance: Covariance, sampler: BlockSampler, engine: Engine) -> Covariance:
+    metric = sampler.spread
     for n_blocks, block_size, steps in BLOCKS:
         blocks = sampler.draw(metric, n_blocks, block_size)
         training = maximise_likelihood(covariance, blocks, engine, max_steps=steps, tolerance=1e-4)
         covariance = training.covariance
         metric = covariance.metric(sampler.spread)
-    n_predicted = PREDICTED if source.n <= MANY_ROWS else PREDICTED_OF_MANY
-    near = sampler.fresh_neighbourhoods(metric, n_predicted, NEIGHBORS)
+    return covariance
+
+
+def score_of_trained(
+    source: RowSource,
+    covariance: Covariance,
+    units: Units,
+    outputs: np.ndarray,
+    seed: int,
+    layout: InputLayout,
+    fold: np.ndarray,
+) -> Scored:
+    """Predict the rows that `quick_score` predicts with this seed, by a kernel that is trained already."""
+    sampler = _sampler(source, units, outputs, seed, layout)
+    return _scored(covariance, sampler, units, outputs, fold, CLIPPED, by_weight=True)
+
+
+def _sampler(
+    source: RowSource, units: Units, outputs: np.ndarray, seed: int, layout: InputLayout
+) -> BlockSampler:
+    rows, random_state = source.in_units(units), np.random.RandomState(seed)
+    sample = rows.sample(SAMPLE_ROWS, np.random.RandomState(random_state.randint(2**31 - 1)))
+    return BlockSampler(rows, sample, outputs, random_state, layout.scale_index)
+
+
+def _with_lengths_of(trained: Covariance, covariance: Covariance) -> Covariance:
+    """Return the covariance with the length scales of a trained one, as far as they are the same inputs."""
+    kernel, theta = covariance.kernel, covariance.kernel.theta.copy()
+    lengths = trained.kernel.theta[is_length_scale(trained.kernel)]
+    theta[np.flatnonzero(is_length_scale(kernel))[: len(lengths)]] = lengths
+    return covariance.at(np.clip(theta, *kernel.bounds.T))
+
+
+def _scored(
+    covariance: Covariance,
+    sampler: BlockSampler,
+    units: Units,
+    outputs: np.ndarray,
+    fold: np.ndarray | None,
+    clipped: float,
+    by_weight: bool,
+) -> Scored:
+    n_predicted = PREDICTED if sampler.n <= MANY_ROWS else PREDICTED_OF_MANY
+    near = sampler.fresh_neighbourhoods(covariance.metric(sampler.spread), n_predicted, NEIGHBORS, fold)
     assert near.noise is not None
     y = near.y[:, -1]
     mean, var = _predicted(covariance, near)
@@ -133,10 +204,37 @@ def quick_score(
         key=lambda each: float(np.average(each, weights=weight)),
     )
     scale = units.y.scale[outputs]
-    square = (y - mean) ** 2
-    relative = float(np.average(np.mean(square, axis=1), weights=weight))
     in_units = y * scale + units.y.shift[outputs]
-    return Scored(density - np.log(scale).sum(), weight, in_units, square * scale**2, relative)
+    return Scored(density - np.log(scale).sum(), weight, in_units, ((y - mean) * scale) ** 2)
+
+
+def best_of(scores: dict[str, Scored], *, by_error: bool = False) -> str:
+    """The name with the largest gain over "none", if it is clearly better; see `Scored.gain_over`."""
+    names = list(scores)
+    first = scores[names[0]]
+    gains = {name: score.gain_over(first, by_error=by_error) for name, score in scores.items()}
+    best = max(names, key=lambda name: gains[name][0])
+    if names[0] != "none" or best == "none":
+        return best
+    gain, error = gains[best]
+    return best if gain > WORTHWHILE + 0.5 * error else "none"
+
+
+def reason_of(best: str, scores: dict[str, Scored], *, by_error: bool = False) -> str:
+    """Return the density of the choice, and what it gains over the others by the measure that decided."""
+    reason = f"NLPD {scores[best].nlpd:.4g} of {len(scores[best].weight)} rows given their neighbours"
+    first = next(iter(scores.values()))
+    losses = {name: -score.gain_over(first, by_error=by_error)[0] for name, score in scores.items()}
+    others = margins(best, losses)
+    if not others:
+        return f"{reason}; all others were given up early"
+    unclear = ", which is no clear gain" if min(losses.values()) < losses[best] else ""
+    return f"{reason}; {'density and error' if by_error else 'density'} {others}{unclear}"
+
+
+def evidence_of(scores: dict[str, Scored]) -> dict[str, dict[str, float]]:
+    """The scores that were compared."""
+    return {"nlpd": {name: score.nlpd for name, score in scores.items()}}
 
 
 def _predicted(covariance: Covariance, near: Neighbourhoods) -> tuple[np.ndarray, np.ndarray]:

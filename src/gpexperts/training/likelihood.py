@@ -232,20 +232,21 @@ def maximise_likelihood(
     return Training(covariance.at(best[-1].theta), best)
 
 
-def warn_of_bounds(kernel: Kernel, *, irrelevant_inputs: bool = True) -> None:
+def warn_of_bounds(kernel: Kernel, *, length_scales: bool = True) -> None:
     """Warn of all free hyperparameters that are at a bound, by name, in one warning.
 
     Parameters
     ----------
     kernel : Kernel
-    irrelevant_inputs : bool
-        Whether to include length scales at their upper bounds. Such an input has no influence. If the bound
-        is wide, as in named kernels, this is a result and no reason to widen the bound.
+    length_scales : bool
+        Whether to include length scales. The bounds of named kernels are wide: at the upper one an input has
+        no influence, and at the lower one it tells groups of rows apart. These are results, and no reason to
+        widen the bounds.
     """
     at_bound = []
     for name, value, bounds in zip(hyperparameter_names(kernel), kernel.theta, kernel.bounds, strict=True):
         for which, bound in zip(("lower", "upper"), bounds, strict=True):
-            if which == "upper" and "length_scale" in name and not irrelevant_inputs:
+            if "length_scale" in name and not length_scales:
                 continue
             if np.isclose(value, bound, rtol=0, atol=1e-6) and bounds[0] < bounds[1]:
                 at_bound.append(f"{name} = {np.exp(value):.3g} ({which} bound)")

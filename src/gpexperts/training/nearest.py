@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard
 
 from gpexperts.engines.base import Engine
+from gpexperts.kernels.base import Covariance
 from gpexperts.kernels.stationary import StationaryCovariance
 from gpexperts.training.blocks import BlockSampler
 from gpexperts.training.evidence import Evidence
 from gpexperts.training.predictive import maximise_density, predictive_density
 
-__all__ = ["PREDICTED", "Stage", "evidence_of_fresh_rows", "trained_on_neighbours"]
+__all__ = ["PREDICTED", "Stage", "evidence_of_fresh_rows", "is_trainable", "trained_on_neighbours"]
 
 PREDICTED = 4
 """Rows of each neighbourhood that are predicted in training."""
@@ -23,6 +24,11 @@ class Stage(NamedTuple):
     """At most half of all rows are drawn."""
     n_neighbors: int
     max_steps: int
+
+
+def is_trainable(covariance: Covariance) -> TypeGuard[StationaryCovariance]:
+    """Whether the density of rows given their neighbours has gradients with respect to θ."""
+    return isinstance(covariance, StationaryCovariance) and not covariance.has_shape_parameter
 
 
 def trained_on_neighbours(

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple, TypeGuard
+from typing import NamedTuple
 
 from gpexperts.choices import margins
 from gpexperts.engines.base import Engine
 from gpexperts.kernels.base import Covariance
-from gpexperts.kernels.stationary import StationaryCovariance
 from gpexperts.training.blocks import BlockSampler
 from gpexperts.training.evidence import Evidence
 from gpexperts.training.groups import start_by_groups
-from gpexperts.training.nearest import PREDICTED, Stage, evidence_of_fresh_rows, trained_on_neighbours
+from gpexperts.training.nearest import (
+    PREDICTED,
+    Stage,
+    evidence_of_fresh_rows,
+    is_trainable,
+    trained_on_neighbours,
+)
 
 __all__ = ["Polished", "polish"]
 
@@ -62,7 +67,7 @@ def polish(
     Polished or None
         None for kernels without gradients of this density, and where too few rows have inputs of their own.
     """
-    ends = {name: covariance for name, covariance in of_blocks.items() if _is_trainable(covariance)}
+    ends = {name: covariance for name, covariance in of_blocks.items() if is_trainable(covariance)}
     if not ends:
         return None
     metric = next(iter(ends.values())).metric(sampler.spread)
@@ -73,7 +78,7 @@ def polish(
     start, best = ends[name], scores[name]
     roughest = list(candidates)[-1]
     rough = candidates[roughest]
-    if best.loo_error > UNEXPLAINED * sampler.variance and _is_trainable(rough):
+    if best.loo_error > UNEXPLAINED * sampler.variance and is_trainable(rough):
         grouped = start_by_groups(rough, sampler, engine)
         if grouped is not None:
             scores["groups"] = evidence_of_fresh_rows(grouped, sampler, engine, *CHECKED)
@@ -89,14 +94,9 @@ def polish(
     losses = {how: -e.score for how, e in scores.items() if how != "neighbours"}
     origin = min(losses, key=losses.__getitem__)
     others = margins(origin, losses)
-    reason = (
-        f"score {-losses[origin]:.4f} of {CHECKED[0]} rows given their neighbours{others and f', {others}'}"
-    )
+    reason = f"score {-losses[origin]:.4f} of {CHECKED[0]} rows given their neighbours"
+    reason += f", {others}" if others else ""
     reason += "; started by groups of inputs" if origin == "groups" else ""
     reason += f"; {scores['neighbours'].score:.4f} after training on such rows"
     report(f"{name} chosen: {reason}")
     return Polished(name, start, scores, reason)
-
-
-def _is_trainable(covariance: Covariance) -> TypeGuard[StationaryCovariance]:
-    return isinstance(covariance, StationaryCovariance) and not covariance.has_shape_parameter

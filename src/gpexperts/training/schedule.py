@@ -25,7 +25,7 @@ from sklearn.base import clone
 from sklearn.gaussian_process.kernels import Kernel
 
 from gpexperts.engines.base import Engine
-from gpexperts.kernels.base import Covariance
+from gpexperts.kernels.base import Covariance, is_length_scale
 from gpexperts.training.blocks import BlockSampler
 from gpexperts.training.evidence import Evidence, as_dicts, evidence_of, listed, n_rows, reason_of
 from gpexperts.training.likelihood import Block, TraceRow, Training, maximise_likelihood
@@ -235,9 +235,7 @@ def _noisier(covariance: Covariance, variance: float) -> Covariance:
 
 def _shorter(kernel: Kernel) -> Kernel:
     """Return the kernel with its free length scales times `SHORTER`."""
-    free = [h for h in kernel.hyperparameters if not h.fixed]
-    is_length = np.concatenate([np.full(h.n_elements, h.name.endswith("length_scale")) for h in free])
-    theta = np.clip(kernel.theta + np.log(SHORTER) * is_length, *kernel.bounds.T)
+    theta = np.clip(kernel.theta + np.log(SHORTER) * is_length_scale(kernel), *kernel.bounds.T)
     return kernel.clone_with_theta(theta)
 
 

@@ -10,7 +10,7 @@
     the fitted trend: what it adds to queries and takes from targets.
 """
 
-from gpexperts.trend.crossfit import CrossFitted, cross_fit
+from gpexperts.trend.crossfit import FOLDS, CrossFitted, FoldedRows, cross_fit, draw_folds
 from gpexperts.trend.fitted import ROLES, FittedTrend
 
-__all__ = ["ROLES", "CrossFitted", "FittedTrend", "cross_fit"]
+__all__ = ["FOLDS", "ROLES", "CrossFitted", "FittedTrend", "FoldedRows", "cross_fit", "draw_folds"]

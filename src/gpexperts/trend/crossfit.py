@@ -24,7 +24,7 @@ from gpexperts.rows.base import Rows, RowSource
 from gpexperts.trend.fitted import FittedTrend, checked_prediction
 from gpexperts.trend.regressors import fitted_regressor, kept, leaves_trees_open, new_regressor, threads_for
 
-__all__ = ["FOLDS", "MAX_ROWS", "CrossFitted", "cross_fit"]
+__all__ = ["FOLDS", "MAX_ROWS", "CrossFitted", "FoldedRows", "cross_fit", "draw_folds"]
 
 FOLDS = 5
 MAX_ROWS = 100_000
@@ -68,19 +68,38 @@ class CrossFitted:
         return self.trend.inputs(rows.X, values), self.trend.residuals(rows.y, values), rows.noise
 
 
-def cross_fit(
-    setting: Any, source: RowSource, random_state: np.random.RandomState, *, worst: float = np.inf
-) -> CrossFitted | None:
+class FoldedRows(NamedTuple):
+    """The rows that a trend is fitted to, in folds."""
+
+    rows: Rows
+    fold: np.ndarray
+    """(k,) the fold of each."""
+
+    def labels(self, n: int) -> np.ndarray:
+        """The fold of each of n rows; −1 for rows that no regressor sees."""
+        labels = np.full(n, -1)
+        labels[self.rows.number] = self.fold
+        return labels
+
+
+def draw_folds(source: RowSource, random_state: np.random.RandomState) -> FoldedRows:
+    """Draw at most `MAX_ROWS` rows, and divide them into folds; rows with equal inputs stay together."""
+    rows = source.sample(MAX_ROWS, random_state)
+    group = _groups_of_equals(rows.X)
+    return FoldedRows(rows, random_state.permutation(np.arange(group.max() + 1) % FOLDS)[group])
+
+
+def cross_fit(setting: Any, folded: FoldedRows, seed: int, *, worst: float = np.inf) -> CrossFitted | None:
     """Fit a trend to rows in the user's units of X.
 
     Parameters
     ----------
     setting : {"linear", "boosting"} or regressor
-    source : RowSource
-    random_state : RandomState
-        Draws folds and, where there are more than `MAX_ROWS` rows, a sample.
+    folded : FoldedRows
+    seed : int
+        Of boosting.
     worst : float
-        None is returned if the error of the first fold, in units of the variance, is larger than this.
+        None is returned if the error of the first fold, in units of its variance, is larger than this.
 
     Raises
     ------
@@ -88,13 +107,11 @@ def cross_fit(
         If the regressor fails in a fold, or predicts NaN.
     """
     name = setting if isinstance(setting, str) else type(setting).__name__
-    rows = source.sample(MAX_ROWS, random_state)
+    rows, fold = folded
     n, p = rows.y.shape
-    regressor = new_regressor(setting, n, int(random_state.randint(2**31 - 1)))
+    regressor = new_regressor(setting, n, seed)
     if n < 2 * FOLDS:
         raise TrendError(f"trend={name!r} needs at least {2 * FOLDS} rows, got {n}. Use trend=None.")
-    group = _groups_of_equals(rows.X)
-    fold = random_state.permutation(np.arange(group.max() + 1) % FOLDS)[group]
     w = weights(rows.noise) if rows.noise.shape[1] else None
     folds = _Folds(rows.X, w, fold, regressor, name, leaves_trees_open(setting, n))
     values, predictors, errors = np.empty((n, p)), [], []
@@ -117,6 +134,11 @@ def _groups_of_equals(X: np.ndarray) -> np.ndarray:
     return np.asarray(np.argsort(np.argsort(first))[group])
 
 
+def _variance(y: np.ndarray, weight: np.ndarray) -> float:
+    """Weighted variance of targets (n,); 1 if they are constant."""
+    return float(np.average((y - np.average(y, weights=weight)) ** 2, weights=weight)) or 1.0
+
+
 class _Folds(NamedTuple):
     """Rows in folds, and the regressor that is fitted without each of them."""
 
@@ -135,7 +157,7 @@ class _Folds(NamedTuple):
         number of trees is open, it is the one with the smallest error of all folds together.
         """
         w = np.ones(len(y)) if self.weight is None else self.weight
-        variance = float(np.average((y - np.average(y, weights=w)) ** 2, weights=w)) or 1.0
+        variance = _variance(y, w)
         stages: list[np.ndarray] = []
         errors, weight, regressor = np.zeros(1), 0.0, self.regressor
         for f in range(FOLDS):
@@ -145,7 +167,7 @@ class _Folds(NamedTuple):
             of_fold = ((stages[-1] - y[out]) ** 2 * w[out]).sum(axis=1)
             errors = of_fold if f == 0 else errors[: len(of_fold)] + of_fold
             weight += float(w[out].sum())
-            if f == 0 and errors.min() > worst * variance * weight:
+            if f == 0 and errors.min() > worst * _variance(y[out], w[out]) * weight:
                 return None
             if f == 0 and self.open_trees:
                 most = min(len(errors), max(FEWEST_TREES, MORE_TREES * (int(np.argmin(errors)) + 1)))

@@ -1,0 +1,210 @@
+"""The trend of prepared rows: fitted as the settings name it, or chosen.
+
+    rows ─► trend: values by cross-fitting ─► inputs (X, trend), targets z − trend
+
+"auto" compares with the model without a trend, which is trained already: by log density and error of rows
+given their neighbours (`training.compare`). Short trainings, from its length scales, show what a trend gains
+as mean, as input, and as both. The trend of a row comes from a regressor that has not seen the fold of the
+row; so neighbours are of other folds too, or the model without a trend would have more rows to learn from.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gpexperts.choices import Choice
+from gpexperts.columns import ColumnEncoder
+from gpexperts.exceptions import TrendError
+from gpexperts.fit_kernel import ScaledRows
+from gpexperts.preprocess import GIVEN, quick_engine, quick_kernel
+from gpexperts.progress import reporters
+from gpexperts.rows.base import RowSource
+from gpexperts.settings import Settings
+from gpexperts.training.compare import (
+    Scored,
+    best_of,
+    evidence_of,
+    quick_score,
+    reason_of,
+    score_of_trained,
+)
+from gpexperts.trend import FOLDS, ROLES, CrossFitted, cross_fit, draw_folds
+from gpexperts.trend.regressors import NAMES
+from gpexperts.validation import is_auto
+
+__all__ = ["Trended", "compares_trends", "fit_trend"]
+
+FEWEST_ROWS = 500
+"""Of fewer rows, "auto" tries no trend."""
+HOPELESS, UNSURE = 1.1, 10.0
+"""A trend is given up after one fold of n rows if its error is more than the first number + the second / √n
+times that of predictions from neighbours."""
+_AS = {"mean": "mean", "input": "input", "both": "mean and input"}
+
+
+class Trended(NamedTuple):
+    """Rows whose inputs and targets are those of the experts, and their trend."""
+
+    rows: RowSource
+    trend: CrossFitted | None
+    choices: dict[str, Choice]
+
+
+def compares_trends(settings: Settings) -> bool:
+    """Whether the model without a trend is one of the candidates."""
+    return settings["trend"] is None or is_auto(settings["trend"])
+
+
+def fit_trend(
+    rows: RowSource,
+    without: ScaledRows | None,
+    settings: Settings,
+    random_state: np.random.RandomState,
+    encoder: ColumnEncoder,
+) -> Trended:
+    """Fit the trend that the settings name, or choose one.
+
+    Parameters
+    ----------
+    rows : RowSource
+        With the targets of the experts, in their own units.
+    without : ScaledRows or None
+        The same rows with a kernel that was trained without a trend, where `compares_trends`.
+    settings : Settings
+    random_state : RandomState
+    encoder : ColumnEncoder
+        That has made the inputs.
+    """
+    seed = int(random_state.randint(2**31 - 1))
+    setting = settings["trend"]
+    if setting is None:
+        return Trended(rows, None, {})
+    if not is_auto(setting):
+        reporters().start("fitting the trend")
+        folded = draw_folds(rows, random_state)
+        trend = cross_fit(setting, folded, seed)
+        assert trend is not None
+        candidates = _candidates([trend], settings)
+        if len(candidates) == 1:
+            (trend,) = candidates.values()
+            return Trended(rows.mapped(trend), trend, {})
+        return _Comparison(rows, settings, seed, encoder, without, folded.labels(rows.n)).chosen(
+            candidates, {}
+        )
+    why_not = _no_choice(rows, settings)
+    if why_not:
+        return Trended(rows, None, {"trend": Choice(None, why_not)})
+    reporters().start("choosing the trend")
+    folded = draw_folds(rows, random_state)
+    comparison = _Comparison(rows, settings, seed, encoder, without, folded.labels(rows.n))
+    none = comparison.without_trend()
+    hopeless = HOPELESS + UNSURE / np.sqrt(len(folded.fold) / FOLDS)
+    fitted: list[CrossFitted] = []
+    for name in NAMES:
+        try:
+            found = cross_fit(name, folded, seed, worst=hopeless * none.relative_error)
+        except TrendError as error:
+            reporters().message(1, f"trend: {error}")
+            continue
+        if found is not None:
+            fitted.append(found)
+    return comparison.chosen(_candidates(fitted, settings), {"none": none})
+
+
+def _no_choice(rows: RowSource, settings: Settings) -> str:
+    """Why "auto" is no trend, without a comparison; empty where one is made."""
+    if settings.kernel_is_object or settings["optimizer"] is None:
+        return GIVEN
+    if rows.n < FEWEST_ROWS:
+        return f"{rows.n} rows; of fewer than {FEWEST_ROWS}, none is tried"
+    return ""
+
+
+def _candidates(fitted: list[CrossFitted], settings: Settings) -> dict[str, CrossFitted]:
+    """Every trend in every role that is left open, by name."""
+    role = settings["trend_role"]
+    roles = ROLES if is_auto(role) else (role,)
+    if settings.kernel_is_object:
+        roles = ("mean",)  # its length scales are those of the user's inputs
+    found = {}
+    for trend in fitted:
+        # A GP with an input that is a linear function of the others is hardly another GP.
+        linear = is_auto(settings["trend"]) and trend.trend.name == "linear"
+        for each in ("mean",) if linear and is_auto(role) else roles:
+            found[f"{trend.trend.name} as {_AS[each]}"] = trend.with_role(each)
+    return found
+
+
+class _Comparison(NamedTuple):
+    """Scores of the same rows with and without trends."""
+
+    rows: RowSource
+    settings: Settings
+    seed: int
+    encoder: ColumnEncoder
+    without: ScaledRows | None
+    fold: np.ndarray
+    """(n,) of each row."""
+
+    def without_trend(self) -> Scored:
+        """Score the kernel that is trained without a trend."""
+        scaled = self.without
+        if scaled is None or scaled.trained is None:
+            return self._score(self.rows)
+        return score_of_trained(
+            self.rows,
+            scaled.trained.covariance,
+            scaled.units,
+            scaled.outputs,
+            self.seed,
+            self.encoder.layout(self.rows.n_features),
+            self.fold,
+        )
+
+    def chosen(self, candidates: dict[str, CrossFitted], scores: dict[str, Scored]) -> Trended:
+        """Choose by density and error; `scores` has that of no trend, if allowed."""
+        mapped = {name: self.rows.mapped(trend) for name, trend in candidates.items()}
+        for name, rows in mapped.items():
+            if cannot_win(name, candidates, scores):
+                continue
+            scores[name] = self._score(rows)
+            reporters().message(2, f"trend, {name}: NLPD {scores[name].nlpd:.4f}")
+        best = best_of(scores, by_error=True)
+        trend = candidates.get(best)
+        errors = {each.trend.name: each.error for each in candidates.values()}
+        evidence: dict[str, Any] = {**evidence_of(scores), "cross_fitted_error": errors}
+        choice = Choice(None if trend is None else best, reason_of(best, scores, by_error=True), evidence)
+        reporters().message(1, f"trend: {choice}")
+        return Trended(mapped.get(best, self.rows), trend, {"trend": choice})
+
+    def _score(self, rows: RowSource) -> Scored:
+        """Score rows after a short training."""
+        kernel, start = quick_kernel(self.settings), None
+        if self.without is not None and self.without.trained is not None:
+            start, choice = self.without.trained.covariance, self.without.trained.choice
+            kernel = kernel if choice is None else choice.value
+        return quick_score(
+            rows,
+            kernel,
+            self.seed,
+            quick_engine(self.settings),
+            self.encoder.layout(rows.n_features),  # with the inputs of the trend
+            standardize=bool(self.settings["standardize"]),
+            start=start,
+            fold=self.fold,
+        )
+
+
+def cannot_win(name: str, candidates: dict[str, CrossFitted], scores: dict[str, Scored]) -> bool:
+    """Whether a trend is mean and input here, and gains over no trend neither as mean nor as input."""
+    trend = candidates[name].trend
+    alone = [
+        scores[other]
+        for other, each in candidates.items()
+        if other in scores and each.trend.name == trend.name and each.trend.role != "both"
+    ]
+    if trend.role != "both" or "none" not in scores or len(alone) < 2:
+        return False
+    return all(score.gain_over(scores["none"], by_error=True)[0] <= 0.0 for score in alone)
