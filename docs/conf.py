@@ -39,6 +39,7 @@ autodoc_typehints = "none"
 numpydoc_show_class_members = False
 numpydoc_xref_param_type = False
 
+toc_object_entries_show_parents = "hide"
 html_theme = "pydata_sphinx_theme"
 html_title = "gpexperts"
 html_static_path = ["_static"]

@@ -12,11 +12,11 @@ from gpexperts import DistributedGPRegressor
 from gpexperts.plot import MapDisplay
 
 # %%
-# Temperatures at 500 stations. Stations are dense in the west and missing around a lake.
+# Temperatures at some hundred stations. There are none on a lake.
 rng = np.random.default_rng(1)
-lon = 5 + 6 * rng.beta(1.2, 2.5, 700)
-lat = rng.uniform(45.5, 48, 700)
-keep = (lon - 8.2) ** 2 + (lat - 46.8) ** 2 > 0.3
+lon = rng.uniform(5, 11, 300)
+lat = rng.uniform(45.5, 48, 300)
+keep = (lon - 8.2) ** 2 + (lat - 46.8) ** 2 > 0.4
 lon, lat = lon[keep], lat[keep]
 temperature = (
     14 - 3 * np.sin(2 * lon) * np.cos(3 * lat) - 2 * (lat - 46.5) + 0.4 * rng.standard_normal(len(lon))
@@ -30,7 +30,7 @@ model = DistributedGPRegressor(random_state=0).fit(X, temperature)
 # %%
 # The standard deviation is large where there are no stations.
 display = MapDisplay.from_estimator(model, X, temperature, n_grid=70)
-display.figure_.set_size_inches(11, 4)
+display.figure_.set_size_inches(11, 3)
 for ax in display.axes_:
     ax.set(xlabel="longitude", ylabel="latitude")
 plt.show()

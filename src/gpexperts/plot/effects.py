@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any, Self
 
@@ -15,6 +16,9 @@ __all__ = ["EffectDisplay"]
 
 _MOST = 6
 """Inputs that are drawn if none are given."""
+_LABELS = 6
+"""Dates that are written on an axis."""
+_DATE = re.compile(r"^(\d{4}-\d\d-\d\d)T.*$")
 
 
 class EffectDisplay(Display):
@@ -93,8 +97,10 @@ class EffectDisplay(Display):
                 axis.errorbar(
                     places, one.mean, [one.mean - one.low, one.high - one.mean], fmt="o", color=ACCENT, ms=5
                 )
-                turned = max(len(value) for value in one.values) > 6
-                axis.set_xticks(places, one.values, rotation=45 if turned else 0)
+                labels = [_DATE.sub(r"\1", value) for value in one.values]
+                turned = max(map(len, labels)) > 6
+                step = -(-len(labels) // _LABELS) if labels != one.values else 1  # of dates, some are enough
+                axis.set_xticks(places[::step], labels[::step], rotation=30 if turned else 0)
             else:
                 axis.fill_between(one.values, one.low, one.high, color=ACCENT, alpha=0.2, lw=0)
                 axis.plot(one.values, one.mean, color=ACCENT, lw=1.8)

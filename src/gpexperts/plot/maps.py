@@ -128,7 +128,7 @@ class MapDisplay(Display):
             drawn = axis.pcolormesh(
                 self.x, self.y, field, cmap=colours, vmin=low, vmax=high, shading="nearest", rasterized=True
             )
-            axis.figure.colorbar(drawn, ax=axis, label=label)
+            axis.figure.colorbar(drawn, cax=axis.inset_axes([1.03, 0.0, 0.04, 1.0]), label=label)
             axis.set(xlabel=self.names[0], ylabel=self.names[1], aspect=self._aspect())
         self._mark(limits)
         return self
