@@ -14,6 +14,7 @@ from tests.serve.conftest import ROW
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     schemathesis = pytest.importorskip("schemathesis")
+    from schemathesis.specs.openapi.checks import positive_data_acceptance
 import hypothesis
 
 
@@ -33,7 +34,8 @@ def tried(model: Any, n: int) -> int:
             nonlocal count
             count += 1
             response = case.call()
-            case.validate_response(response)
+            # A schema cannot describe a calendar, nor that a row needs a value: some requests get a 422.
+            case.validate_response(response, excluded_checks=[positive_data_acceptance])
             assert response.status_code < 500
 
         check()

@@ -71,7 +71,7 @@ class _Service:
         self.openapi = description(self.inputs, self.target, limits, __version__)
         self.page = page(self.inputs, self.target, table, __version__)
         self.explainer = Explainer(model, self.inputs)
-        self.explainer(self.inputs.encode([self.inputs.example]), 0.95)  # warm up
+        self.explainer(self.inputs.encode([self.inputs.example]), 0.5)  # warm up
 
     def _predict(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         mean, std = self.model.predictor_.predict(X, return_std=True, latent=False)

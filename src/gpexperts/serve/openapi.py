@@ -129,7 +129,10 @@ def _schema(member: Input, gaps: bool) -> dict[str, Any]:
     if member.kind == "number":
         schema |= {"minimum": -LARGEST, "maximum": LARGEST}
     if member.kind == "date":
-        schema["format"] = "date-time" if member.zone else "naive-date-time"
+        if member.zone:
+            schema["format"] = "date-time"
+        else:
+            schema["pattern"] = r"^\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d)?)?$"
     return schema
 
 
