@@ -7,10 +7,15 @@ ifneq ($(wildcard ../shared/data),)
 export GPEXPERTS_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: demo test test-federated test-slow test-versions lint format clean
+.PHONY: demo docs test test-federated test-slow test-versions lint format clean
 
 demo: $(VENV)/.ready
 	$(BIN)/gpexperts demo
+
+# The site, in build/docs. A warning is an error; the examples of the gallery run if they have changed.
+docs: $(VENV)/.ready
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs build/docs
+	@echo 'The site is in build/docs; open build/docs/index.html.'
 
 test: lint
 	$(BIN)/python -m pytest -n 2 -m "not slow"
@@ -24,7 +29,7 @@ test-federated: $(FEDERATED)/.ready
 
 $(FEDERATED)/.ready: pyproject.toml
 	$(PYTHON) -m venv $(FEDERATED)
-	$(FEDERATED)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[federated,cli,paper]' \
+	$(FEDERATED)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[federated,cli,plot,paper]' \
 		'pytest>=8' 'pytest-xdist>=3.5' 'pytest-timeout>=2.3' 'hypothesis>=6.100'
 	touch $@
 
@@ -52,8 +57,8 @@ format: $(VENV)/.ready
 $(VENV)/.ready: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "gpexperts needs Python 3.11 or newer: make PYTHON=python3.12 ...")'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,docs]'
 	touch $@
 
 clean:
-	rm -rf $(VENV) $(FEDERATED) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist out
+	rm -rf $(VENV) $(FEDERATED) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist out docs/gallery docs/generated

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+from tests.browser import FLAGS, chromium
 from tests.problems import Problem, random_problem
 
 # Deadlines measure the machine, not the code; a failing example is always the same one.
@@ -47,3 +48,16 @@ def data_folder() -> Path:
     if not folder.is_dir():
         pytest.skip(f"the paper's data sets are not here: {folder} is no folder; set GPEXPERTS_DATA")
     return folder
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """A browser, if one is installed."""
+    path = chromium()
+    if path is None:
+        pytest.skip("no Chromium found: pages were not tested in a browser (apt-get install chromium)")
+    sync_api = pytest.importorskip("playwright.sync_api")
+    with sync_api.sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=path, args=FLAGS)
+        yield started
+        started.close()

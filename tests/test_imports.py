@@ -46,6 +46,8 @@ USES = {
     "pyarrow": ("import gpexperts.tables.reading", "cli"),
     "typer": ("from gpexperts.cli import main; main()", "cli"),
     "jinja2": ("from gpexperts.report.page import render; render({})", "cli"),
+    "starlette": ("import gpexperts.serve", "serve"),
+    "prometheus_client": ("import gpexperts.serve", "serve"),
     "flwr": ("import gpexperts.federated", "federated"),
     "matplotlib": ("from gpexperts.plot import TraceDisplay as T; T.from_predictions([1, 2])", "plot"),
 }

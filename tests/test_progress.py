@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import pickle
+import re
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from rich.console import Console
 
 from gpexperts import DistributedGPRegressor
 from gpexperts.cli.bars import Bars
-from gpexperts.progress import report_only_to, report_to, reporters
+from gpexperts.progress import PrintReporter, report_only_to, report_to, reporters
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(size=(150, 2))
@@ -148,3 +149,33 @@ def test_the_progress_bar_of_scikit_learn_works(capsys: pytest.CaptureFixture[st
     search = GridSearchCV(model(optimizer=None), {"n_selected": [1, 2]}, cv=2)
     search.set_callbacks(ProgressBar()).fit(X, Y)  # callbacks come down from a meta-estimator
     assert search.best_score_ < 1
+
+
+class Terminal(io.StringIO):
+    """A terminal of 40 columns."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_lines_fit_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    screen = Terminal()
+    reporter = PrintReporter(1, screen)
+    reporter.start("a stage with a name that is longer than the line", 10)
+    reporter.advance(1, "log likelihood -1234.5678 and much more")
+    reporter.message(1, "prediction: own expert of 128 rows: loss 0.41 on 500 held-out rows")
+    lines = screen.getvalue().splitlines()
+    assert max(map(len, lines)) <= 40
+    assert lines[0].endswith("…")
+    assert "held-out rows" in " ".join(lines)  # a decision is wrapped, not cut
+
+
+def test_bars_fit_the_terminal() -> None:
+    console = Console(file=io.StringIO(), width=50, force_terminal=True, color_system=None)
+    with Bars(console) as bars:
+        bars.start("predicting a table with quite a long name.parquet", 10)
+        bars.message(1, "prediction: own expert of 128 rows: loss 0.41 on 500 held-out rows")
+    lines = console.file.getvalue().replace("\r", "\n").splitlines()
+    visible = [re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", line) for line in lines]
+    assert max(map(len, visible)) <= 50

@@ -16,6 +16,7 @@ from gpexperts.choices import Choice
 from gpexperts.experts.build import Assigned, build_store, training_blocks
 from gpexperts.experts.store import ExpertStore
 from gpexperts.fit_kernel import ScaledRows, Streams, Trained, report_step
+from gpexperts.kernels.summary import kernel_summary
 from gpexperts.memory import check_memory
 from gpexperts.partition.assign import Plan, assign, warn_of_fewer
 from gpexperts.progress import reporters
@@ -51,7 +52,7 @@ def fit_experts(scaled: ScaledRows, plan: Plan, settings: Settings, streams: Str
     if full:
         trained = _train_on_parts(scaled, assigned, settings, streams)
     assert trained is not None
-    reporters().message(1, f"kernel: {trained.covariance.kernel}")
+    reporters().message(1, f"kernel: {kernel_summary(trained.covariance.kernel)}")
     warn_of_training(
         trained.covariance,
         trained.trace[-1],

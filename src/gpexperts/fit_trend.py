@@ -175,7 +175,7 @@ class _Comparison(NamedTuple):
         trend = candidates[best].finished() if best in candidates else None
         errors = {each.trend.name: each.error for each in candidates.values()}
         evidence: dict[str, Any] = {**evidence_of(scores), "cross_fitted_error": errors}
-        choice = Choice(None if trend is None else best, reason_of(best, scores), evidence)
+        choice = Choice(None if trend is None else best, reason_of(best, scores, by_error=True), evidence)
         reporters().message(1, f"trend: {choice}")
         return Trended(self.rows if trend is None else self.rows.mapped(trend), trend, {"trend": choice})
 

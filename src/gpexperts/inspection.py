@@ -20,15 +20,20 @@ from gpexperts.training.likelihood import TraceRow
 __all__ = [
     "ExpertGraph",
     "Hyperparameter",
+    "ModelColumn",
     "calibration_curve",
     "choices",
+    "encoded_rows",
     "expert_graph",
     "expert_positions",
     "feature_names",
     "file_row_numbers",
+    "find_column",
+    "find_number",
     "hyperparameters",
     "input_ranges",
     "length_scales",
+    "model_columns",
     "n_training_rows",
     "noise_std",
     "principal_axes",
@@ -38,6 +43,7 @@ __all__ = [
     "selection_counts",
     "single_output",
     "stages",
+    "targets_by_number",
     "training_inputs",
     "training_row_numbers",
     "training_targets",
@@ -49,6 +55,18 @@ class Hyperparameter(NamedTuple):
 
     name: str
     value: float
+
+
+class ModelColumn(NamedTuple):
+    """A column of the user's table, and the inputs of the model that encode it."""
+
+    name: str
+    kind: str
+    """"number", "boolean", "category", "date" or "empty"."""
+    inputs: slice
+    """Positions among the inputs of the model."""
+    column: Any
+    """How it is encoded, a `gpexperts.columns.Column`."""
 
 
 class ExpertGraph(NamedTuple):
@@ -68,6 +86,41 @@ def feature_names(model: Any) -> list[str]:
     check_is_fitted(model)
     names = getattr(model, "feature_names_in_", None)
     return [f"x{k}" for k in range(model.n_features_in_)] if names is None else [str(n) for n in names]
+
+
+def model_columns(model: Any) -> list[ModelColumn]:
+    """Return the columns of the table that a model was fitted on."""
+    columns, start = [], 0
+    for name, column in zip(feature_names(model), model.model_.encoder.columns, strict=True):
+        columns.append(ModelColumn(name, column.kind, slice(start, start + column.width), column))
+        start += column.width
+    return columns
+
+
+def find_column(model: Any, feature: int | str) -> ModelColumn:
+    """Return the column with a number (from 0) or a name."""
+    columns = model_columns(model)
+    names = [column.name for column in columns]
+    if isinstance(feature, str) and feature in names:
+        return columns[names.index(feature)]
+    if not isinstance(feature, str) and -len(columns) <= feature < len(columns):
+        return columns[feature]
+    raise ValueError(f"There is no input {feature!r}; the inputs are {', '.join(names)}.")
+
+
+def find_number(model: Any, feature: int | str) -> ModelColumn:
+    """Return the column with a number or a name, which must hold numbers."""
+    column = find_column(model, feature)
+    if column.kind != "number":
+        raise ValueError(f"The input {column.name!r} is a {column.kind}; a number is needed.")
+    return column
+
+
+def encoded_rows(model: Any, X: Any) -> np.ndarray:
+    """Return rows of the user (n, columns) as the numbers of the model (n, d)."""
+    check_is_fitted(model)
+    X, _ = model.model_.encoder.encoded(X if hasattr(X, "columns") else np.asarray(X))
+    return np.asarray(X)
 
 
 def single_output(model: Any, what: str) -> None:
@@ -172,6 +225,20 @@ def _given_targets(model: FittedModel) -> np.ndarray | None:
     numbers = np.concatenate(list(model.experts.row_batches(2, 1 << 62)))
     shared = np.flatnonzero(model.labels[model.labels >= -1] == -1)
     return model.targets[np.concatenate([shared, numbers])]
+
+
+def targets_by_number(model: Any) -> np.ndarray | None:
+    """Return the training targets of a single output by row number, as `Explanation` numbers rows.
+
+    Experts may hold residuals of a trend, or transformed targets; these are the given ones. None if rows that
+    all experts share have lost their numbers.
+    """
+    experts = model.model_.experts
+    if experts.shared is not None:
+        return None
+    targets = np.full(int(experts.numbers.max()) + 1, np.nan)
+    targets[experts.numbers] = training_targets(model)
+    return targets
 
 
 def training_row_numbers(model: Any) -> np.ndarray:

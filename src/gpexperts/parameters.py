@@ -207,4 +207,5 @@ def documented(parameters: Mapping[str, Parameter]) -> Callable[[Cls], Cls]:
 
 
 def _wrapped(text: str) -> list[str]:
-    return textwrap.wrap(text, 100, initial_indent=" " * 8, subsequent_indent=" " * 8)
+    indent = " " * 8
+    return textwrap.wrap(text, 100, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False)

@@ -7,6 +7,9 @@ command line one that draws bars, and scikit-learn's callbacks (from 1.9) are no
 from __future__ import annotations
 
 import functools
+import shutil
+import sys
+import textwrap
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -52,17 +55,34 @@ class PrintReporter:
 
     def message(self, level: int, text: str) -> None:
         if self._verbose >= level:
-            print(f"[gpexperts] {printable(text)}", file=self._file, flush=True)
+            self._print(
+                textwrap.wrap(f"[gpexperts] {printable(text)}", self._width, subsequent_indent="    ")
+            )
+
+    @property
+    def _width(self) -> int:
+        """Columns of the terminal; lines of a file are not cut."""
+        file = sys.stdout if self._file is None else self._file
+        return max(20, shutil.get_terminal_size().columns) if file.isatty() else 1_000_000
+
+    def _print(self, lines: list[str]) -> None:
+        print("\n".join(lines), file=self._file, flush=True)
+
+    def _step(self, level: int, text: str) -> None:
+        """Print a line of progress, cut to the width of the terminal."""
+        if self._verbose >= level:
+            line, width = f"[gpexperts] {printable(text)}", self._width
+            self._print([line if len(line) <= width else f"{line[: width - 1]}…"])
 
     def start(self, stage: str, total: int | None) -> None:
         self._stage, self._total, self._done, self._last_tenth = stage, total, 0, -1
-        self.message(1, f"{stage} …")
+        self._step(1, f"{stage} …")
 
     def advance(self, steps: int, note: str) -> None:
         self._done += steps
         tenth = self._done // 10 if self._total is None else 10 * self._done // max(1, self._total)
         share = str(self._done) if self._total is None else f"{self._done} of {self._total}"
-        self.message(1 if tenth != self._last_tenth else 2, f"{self._stage}: {share}{note and ', '}{note}")
+        self._step(1 if tenth != self._last_tenth else 2, f"{self._stage}: {share}{note and ', '}{note}")
         self._last_tenth = tenth
 
     def finish(self) -> None:

@@ -48,7 +48,7 @@ class DistributedGPRegressor(JointAnswers, Updates, CallbackSupport, RegressorMi
     labels_ : ndarray of int, shape (n,)
         Expert of each training row; −1 for shared rows (GRBCM), −2 for rows held out by `calibrate`, −3
         for rows of weight 0 and forgotten rows. Not available for large dask collections.
-    centroids_ : ndarray of shape (n_experts_, d)
+    centroids_ : ndarray of shape (n_experts, d)
         In the encoded inputs: d is `n_features_in_` unless there are categories, gaps or dates.
     log_marginal_likelihood_value_ : float
         Of the rows that training used last.

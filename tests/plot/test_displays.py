@@ -42,19 +42,23 @@ DRAWN = {
     "CalibrationDisplay": lambda m, ax: plot.CalibrationDisplay.from_estimator(m, X, Y, ax=ax),
     "ExpertMapDisplay": lambda m, ax: plot.ExpertMapDisplay.from_estimator(m, X, ax=ax),
     "ExpertGraphDisplay": lambda m, ax: plot.ExpertGraphDisplay.from_estimator(m, ax=ax),
-    "ResidualsDisplay": lambda m, ax: plot.ResidualsDisplay.from_estimator(m, ax=ax),
+    "ResidualsDisplay": lambda m, ax: plot.ResidualsDisplay.from_estimator(m, X, Y, ax=ax),
+    "EffectDisplay": lambda m, ax: plot.EffectDisplay.from_estimator(m, n_rows=20, ax=[ax]),
     "TraceDisplay": lambda m, ax: plot.TraceDisplay.from_estimator(m, ax=ax),
 }
 
 
-@pytest.mark.parametrize("name", plot.__all__)
+ONE_INPUT = [name for name in plot.__all__ if name != "MapDisplay"]
+
+
+@pytest.mark.parametrize("name", ONE_INPUT)
 def test_models_without_selected_experts(name: str, own_model: DistributedGPRegressor, ax) -> None:
     DRAWN[name](own_model, ax)
     assert ax.has_data()
     ax.figure.canvas.draw()
 
 
-@pytest.mark.parametrize("name", plot.__all__)
+@pytest.mark.parametrize("name", ONE_INPUT)
 def test_from_estimator_draws_on_the_given_axis(name: str, model: DistributedGPRegressor, ax) -> None:
     display = DRAWN[name](model, ax)
     assert display.ax_ is ax
@@ -147,12 +151,79 @@ def test_several_inputs_or_outputs_are_refused() -> None:
         plot.PredictionDisplay1D.from_estimator(two)
 
 
-def test_residuals_over_an_input(own_model: DistributedGPRegressor, ax) -> None:
+# ------------------------------------------------------------------------- maps, effects, residuals
+
+
+@pytest.fixture(scope="module")
+def plane() -> tuple[DistributedGPRegressor, np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(3)
+    X = rng.uniform([0, 40], [8, 48], size=(150, 2))
+    y = np.sin(X[:, 0]) + 0.2 * (X[:, 1] - 44) + 0.05 * rng.standard_normal(150)
+    model = DistributedGPRegressor(n_experts=2, kernel="rbf", n_neighbors=16, n_selected=0, random_state=0)
+    return model.fit(X, y), X, y
+
+
+def test_a_map_shows_predictions_at_the_coordinates_of_the_user(plane) -> None:
+    model, X, y = plane
+    display = plot.MapDisplay.from_estimator(model, X, y, n_grid=15)
+    assert display.mean.shape == (15, 15)
+    place = np.array([[display.x[3], display.y[11]]])
+    mean, std = model.predict(place, return_std=True, latent=True)
+    assert display.mean[11, 3] == pytest.approx(mean[0])
+    assert display.std[11, 3] == pytest.approx(std[0])
+    assert len(display.axes_) == 2
+    assert display.axes_[0].get_xlim() == (display.x[0], display.x[-1])
+    display.figure_.canvas.draw()
+    plt.close(display.figure_)
+    again = plot.MapDisplay.from_predictions(display.x, display.y, display.mean, display.std)
+    plt.close(again.figure_)
+
+
+def test_a_map_needs_two_inputs_and_two_axes(model: DistributedGPRegressor, plane, ax) -> None:
+    with pytest.raises(ValueError, match="two or more inputs; this one has 1"):
+        plot.MapDisplay.from_estimator(model)
+    with pytest.raises(ValueError, match="MapDisplay needs 2 axes, got 1"):
+        plot.MapDisplay.from_estimator(plane[0], n_grid=5, ax=ax)
+
+
+def test_an_effect_is_the_average_prediction_over_the_rows(plane) -> None:
+    model, X, _ = plane
+    display = plot.EffectDisplay.from_estimator(model, X[:20], features=["x1", 0])
+    assert [one.name for one in display.effects] == ["x1", "x0"]
+    one = display.effects[0]
+    Z = X[:20].copy()
+    Z[:, 1] = one.values[4]
+    assert one.mean[4] == pytest.approx(model.predict(Z).mean())
+    assert one.high[4] == pytest.approx(np.quantile(model.predict(Z), 0.9))
+    assert (one.low <= one.mean).all()
+    plt.close(display.figure_)
+    with pytest.raises(ValueError, match="no input 'height'; the inputs are x0, x1"):
+        plot.EffectDisplay.from_estimator(model, features=["height"])
+
+
+def test_an_outlier_does_not_squash_the_residuals(ax) -> None:
+    y = RNG.standard_normal(400)
+    y[7] = 1e4
+    display = plot.ResidualsDisplay.from_predictions(y, np.zeros(400), np.ones(400), ax=ax)
+    assert display.residual[7] == 1e4
+    assert ax.get_ylim()[1] < 10
+    assert "inside the 95 % interval" in ax.get_title()
+
+
+def test_residuals_over_an_input(plane, ax) -> None:
+    model, X, y = plane
+    display = plot.ResidualsDisplay.from_estimator(model, X, y, feature=1, ax=ax)
+    mean, std = model.predict(X, return_std=True)
+    np.testing.assert_allclose(display.residual, (y - mean) / std)
+    np.testing.assert_array_equal(display.x, X[:, 1])
+    assert ax.get_xlabel() == "x1"
+
+
+def test_leave_one_out_residuals_over_an_input(own_model: DistributedGPRegressor, ax) -> None:
     display = plot.ResidualsDisplay.from_estimator(own_model, X, feature=0, ax=ax)
     loo = own_model.loo()
     np.testing.assert_array_equal(display.x, X[loo.row, 0])
     np.testing.assert_array_equal(display.residual, loo.standardized_residual)
-    assert sum(len(line.get_xdata()) for line in ax.lines[:2]) == len(X)
     with pytest.raises(ValueError, match="training rows X"):
         plot.ResidualsDisplay.from_estimator(own_model, feature=0, ax=ax)
     again = plot.ResidualsDisplay.from_predictions(Y, loo.mean, loo.std, ax=ax)

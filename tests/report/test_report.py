@@ -15,7 +15,7 @@ import pytest
 from gpexperts import DistributedGPRegressor
 from gpexperts.report.content import Observed, page_data
 from gpexperts.report.page import render, write_report
-from gpexperts.report.sentences import headlines
+from gpexperts.report.sentences import alarms, headlines
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-2, 2, size=(400, 3))
@@ -49,9 +49,10 @@ def page_file(model: DistributedGPRegressor, tmp_path_factory: pytest.TempPathFa
 
 @pytest.mark.parametrize("aggregation", ["npae", "grbcm"])
 def test_weighted_means_add_up_to_the_prediction(aggregation: str) -> None:
-    model = DistributedGPRegressor(n_experts=4, kernel="rbf", aggregation=aggregation, random_state=0).fit(
-        X, Y
-    )
+    settings: dict[str, Any] = {"n_neighbors": 16} if aggregation == "npae" else {}
+    model = DistributedGPRegressor(
+        n_experts=4, kernel="rbf", aggregation=aggregation, n_selected=2, random_state=0, **settings
+    ).fit(X, Y)
     data = page_data(model, None, "heat")
     for q in data["queries"]:
         total = np.dot(q["weight"], q["expert_mean"]) + q["prior_weight"] * q["prior_mean"]
@@ -60,6 +61,42 @@ def test_weighted_means_add_up_to_the_prediction(aggregation: str) -> None:
         if aggregation == "grbcm":
             total += q["communication"]["weight"] * q["communication"]["mean"]
         assert q["mean"] == pytest.approx(total, rel=1e-10)
+
+
+def test_a_trend_is_part_of_the_sum() -> None:
+    model = DistributedGPRegressor(
+        kernel="rbf", n_neighbors=16, n_selected=0, trend="linear", trend_role="mean", random_state=0
+    ).fit(X[:150], Y[:150])
+    for q in page_data(model, None, "heat")["queries"][:5]:
+        total = q["own"]["weight"] * q["own"]["mean"] + q["prior_weight"] * q["prior_mean"] + q["trend"]
+        assert q["mean"] == pytest.approx(total, rel=1e-10)
+        assert [row["target"] for row in q["own"]["rows"]] == pytest.approx(
+            [Y[row["row"]] for row in q["own"]["rows"]]
+        )
+
+
+def test_a_row_that_dominates_the_error_is_named(model: DistributedGPRegressor) -> None:
+    rows = observed(model, 60)
+    y = rows.y.copy()
+    y[7] = 1e4
+    data = page_data(model, rows._replace(y=y), "heat")
+    assert data["observed"]["dominant"][0] == 8
+    assert alarms(data)[0].startswith("Row 8 alone has 100 % of the squared error. Without it the RMSE is 1.")
+    assert data["observed"]["regions"] == []
+    assert page_data(model, rows, "heat")["observed"]["dominant"] is None
+
+
+def test_dates_are_written_out() -> None:
+    pd = pytest.importorskip("pandas")
+    when = pd.Timestamp("2024-01-01") + pd.to_timedelta(np.arange(150.0), "D")
+    frame = pd.DataFrame({"when": when, "x": X[:150, 0]})
+    model = DistributedGPRegressor(kernel="rbf", n_neighbors=16, n_selected=0, random_state=0)
+    model.fit(frame[:100], Y[:100])
+    encoded = model.model_.encoder.encoded(frame[100:])[0]
+    mean, std = model.predict(frame[100:], return_std=True)
+    found = page_data(model, Observed("test.csv", encoded, Y[100:150], mean, std, 0.1), "heat")["observed"]
+    assert found["by_input"][0][0]["low"] == "2024-04-10 00:00"
+    assert found["residuals"][0]["dates"][0][1].startswith("2024-04-19")
 
 
 @pytest.mark.parametrize("n_selected", [0, 2])
@@ -105,17 +142,72 @@ def test_sentences_agree_with_the_numbers(model: DistributedGPRegressor) -> None
     assert fitted.endswith("A prediction uses 3 of them.")
     explained = float(re.search(r"explains ([\d.]+) % of the variance of heat", accuracy)[1])
     assert explained == pytest.approx(100 * (1 - data["observed"]["scores"]["smse"]), abs=0.05)
-    assert coverage.endswith("as nominal, up to two standard errors.")
+    assert coverage.endswith("as nominal, up to sampling error.")
     scores = data["observed"]["scores"]
-    for share, words in ((0.80, "overconfident"), (1.0, "underconfident")):
-        scores["coverage"]["0.95"] = share
+    assert "The 50 %, 80 % and 95 % intervals cover" in coverage
+    curve = data["observed"]["calibration"]
+    nominal = dict(zip(curve["level"], curve["share"], strict=True))
+    for shares, words in (
+        ({0.95: 0.8}, "overconfident"),
+        ({0.5: 0.9, 0.8: 0.95, 0.95: 1.0}, "underconfident"),
+        ({0.5: 0.9, 0.95: 0.8}, "heavy tails"),
+        ({0.5: 0.2, 0.95: 1.0}, "narrow intervals cover too little"),
+    ):
+        changed = {**nominal, **{level: level for level in (0.5, 0.8, 0.95)}, **shares}
+        curve["share"] = [changed[level] for level in curve["level"]]
         assert words in headlines(data)[2]
+    assert alarms(data) == []
+    curve["share"] = [0.5 if level == 0.95 else nominal[level] for level in curve["level"]]
+    assert "do not rely on them" in alarms(data)[0]
     scores["smse"] = 1.2
     assert "no better than predicting their mean" in headlines(data)[1]
+    assert "explains almost nothing" in alarms(data)[0]
     scores["smse"] = None
     assert "all have the same heat" in headlines(data)[1]
     data["observed"] = None
     assert "No test data were given" in headlines(data)[1]
+
+
+def test_the_model_is_compared_with_simple_predictors(model: DistributedGPRegressor) -> None:
+    seen = observed(model)
+    ours, linear, trivial = page_data(model, seen, "heat")["observed"]["compared"]
+    assert ours["rmse"] == pytest.approx(np.sqrt(np.mean((seen.y - seen.mean) ** 2)))
+    assert trivial["rmse"] == pytest.approx(np.sqrt(np.mean((seen.y - Y.mean()) ** 2)))
+    least, *_ = np.linalg.lstsq(np.c_[X, np.ones(400)], Y, rcond=None)
+    predicted = np.c_[seen.X, np.ones(200)] @ least
+    assert linear["rmse"] == pytest.approx(np.sqrt(np.mean((seen.y - predicted) ** 2)), rel=1e-4)
+
+
+def test_a_region_of_large_errors_is_found(model: DistributedGPRegressor) -> None:
+    seen = observed(model)
+    wrong = seen.X[:, 1] > 1.2
+    seen = seen._replace(y=np.where(wrong, seen.y + 20, seen.y))
+    data = page_data(model, seen, "heat")["observed"]
+    (first, *_) = data["regions"]
+    assert re.search(r"x1 > 1\.[12]", first["where"])
+    assert first["rmse"] == pytest.approx(20, rel=0.1)
+    z = np.abs(seen.y - seen.mean) / seen.std
+    assert [row["row"] for row in data["worst"]] == np.argsort(-z, kind="stable")[:40].tolist()
+    assert len(data["listed"]["number"]) == 200
+
+
+def test_what_matters(model: DistributedGPRegressor) -> None:
+    data = page_data(model, observed(model), "heat")
+    assert [one["name"] for one in data["importance"]] == ["x0", "x1", "x2"]
+    assert abs(data["importance"][2]["increase"]) < 0.2
+    assert {one["name"] for one in data["effects"]} == {"x0", "x1", "x2"}
+
+
+def test_conspicuous_data_are_named() -> None:
+    inputs = np.c_[X[:60, :1], np.ones(60)]
+    inputs[1] = inputs[0]
+    y = Y[:60].copy()
+    y[5] = 1e6
+    model = DistributedGPRegressor(n_experts=1, kernel="rbf", optimizer=None).fit(inputs, y)
+    constant, repeated, outlier = page_data(model, None, "heat")["findings"]
+    assert constant == "x1: constant in the training rows, without effect."
+    assert repeated.startswith("1 training rows repeat")
+    assert outlier.startswith("1 training target is more than 8 robust")
 
 
 def test_one_expert_and_constant_inputs() -> None:
@@ -201,7 +293,7 @@ def test_it_loads_without_messages_or_requests(opened: Opened, page_file: Path) 
     assert opened.requests == [page_file.as_uri()]
     for figure in (
         "experts-figure", "predicted-observed", "calibration", "by-input", "by-expert",
-        "map", "relevance", "trace",
+        "map", "relevance", "trace", "importance", "residuals", "effect-0",
     ):  # fmt: skip
         box = opened.page.query_selector(f"#{figure}").bounding_box()
         assert box["width"] > 200
@@ -247,6 +339,22 @@ def test_keys_buttons_and_points_select_queries(opened: Opened, model: Distribut
     assert [
         e.get_attribute("data-row") for e in page.query_selector_all("#predicted-observed .selected")
     ] == [str(row)]
+
+
+def test_search_by_row_number(opened: Opened, model: DistributedGPRegressor) -> None:
+    data = json.loads(opened.page.text_content("#data"))
+    explained = {q["number"] for q in data["queries"]}
+    other = next(n for n in range(1, 201) if n not in explained)
+    opened.page.fill("#search", str(data["queries"][7]["number"]))
+    assert opened.page.input_value("#query") == "7"
+    opened.page.fill("#search", str(other))
+    assert opened.page.inner_text("#prediction").startswith(f"Row {other}: the prediction is")
+    opened.page.fill("#search", "4000")
+    assert "There is no row 4000" in opened.page.inner_text("#prediction")
+    opened.page.click("summary:has-text('largest errors')")
+    opened.page.click("#worst button >> nth=3")
+    assert opened.page.input_value("#query") == "3"
+    assert opened.messages == []
 
 
 def test_tooltip_of_an_expert(opened: Opened) -> None:

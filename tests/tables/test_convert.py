@@ -36,6 +36,7 @@ def converted(
         (TableColumn("a", "category"), [1, None, 2], ["1", None, "2"]),
         (TableColumn("a", "date", format="%d.%m.%Y"), ["31.12.2023", None], [datetime(2023, 12, 31), None]),
         (TableColumn("a", "date"), [datetime(2023, 12, 31)], [datetime(2023, 12, 31)]),
+        (TableColumn("a", "date"), ["2023-12-31 06:00", None], [datetime(2023, 12, 31, 6), None]),
     ],
 )  # fmt: skip
 def test_values_get_their_type(column: TableColumn, values: list[object], expected: list[object]) -> None:

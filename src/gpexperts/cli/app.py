@@ -14,9 +14,11 @@ from gpexperts.cli.evaluate import evaluate
 from gpexperts.cli.fit import fit
 from gpexperts.cli.info import info
 from gpexperts.cli.inspect import inspect
+from gpexperts.cli.plot import plot
 from gpexperts.cli.predict import predict
 from gpexperts.cli.report import report
 from gpexperts.cli.reproduce import reproduce
+from gpexperts.cli.serve import serve
 
 __all__ = ["app"]
 
@@ -47,7 +49,8 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-for _command in (demo, inspect, fit, predict, evaluate, info, report, datasets, reproduce):
+_COMMANDS = (demo, inspect, fit, predict, evaluate, info, plot, report, serve, datasets, reproduce)
+for _command in _COMMANDS:
     app.command(cls=_Command)(_command)
 
 

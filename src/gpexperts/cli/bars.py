@@ -6,10 +6,16 @@ from types import TracebackType
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
+from rich.table import Column
 
 from gpexperts.text import printable
 
 __all__ = ["Bars"]
+
+
+def _cut() -> Column:
+    """A column whose text is cut where the terminal is too narrow."""
+    return Column(no_wrap=True, overflow="ellipsis")
 
 
 class Bars:
@@ -21,9 +27,10 @@ class Bars:
     def __init__(self, console: Console | None = None) -> None:
         self._progress = Progress(
             SpinnerColumn(finished_text="✓"),
-            TextColumn("{task.description}", markup=False),  # a file may be called [/]
+            # A file may be called [/].
+            TextColumn("{task.description}", markup=False, table_column=_cut()),
             BarColumn(bar_width=24),
-            TextColumn("{task.fields[note]}", markup=False),
+            TextColumn("{task.fields[note]}", markup=False, table_column=_cut()),
             TimeElapsedColumn(),
             console=console or Console(stderr=True),
         )
@@ -43,7 +50,7 @@ class Bars:
 
     def message(self, level: int, text: str) -> None:
         if self._task is not None and level == 1:
-            self._progress.update(self._task, note=printable(text)[:60])
+            self._progress.update(self._task, note=printable(text))
 
     def start(self, stage: str, total: int | None) -> None:
         self.finish()

@@ -120,6 +120,7 @@ def _print(facts: dict[str, Any]) -> None:
     from rich.table import Table
     from rich.text import Text  # brackets in names are no markup
 
+    from gpexperts.kernels.summary import kernel_summary
     from gpexperts.memory import readable_size
     from gpexperts.text import printable
 
@@ -139,7 +140,7 @@ def _print(facts: dict[str, Any]) -> None:
         ("experts", f"{model['experts']:,}, of {low:,} to {high:,} rows, median {middle:,}"),
         ("own expert", f"{own:,} nearest rows per query" if own else ""),
         ("selected", f"at most {selected} per query, combined by {model['aggregation']}" if selected else ""),
-        ("kernel", model["kernel"]),
+        ("kernel", kernel_summary(model["kernel"])),
         ("noise", f"{model['noise_std']:.4g} (standard deviation, in the units of the target)"),
         ("training", f"{model['training_steps']} steps"),
         ("", f"log marginal likelihood {model['log_marginal_likelihood']:.6g}"),

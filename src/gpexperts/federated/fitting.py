@@ -9,7 +9,7 @@ import numpy as np
 
 from gpexperts.aggregation import MostCertain
 from gpexperts.calibration import Calibration
-from gpexperts.choices import Choice
+from gpexperts.choices import Choice, margins
 from gpexperts.columns import ColumnEncoder
 from gpexperts.experts.store import Observations
 from gpexperts.federated import network
@@ -140,8 +140,8 @@ def _train(
         joint = maximise_jointly(start, name, sums, n_outputs=members.n_outputs, max_sums=settings.max_steps)
     choices = {}
     if len(kernels) > 1:
-        listed = ", ".join(f"{kernel} {score:.4f}" for kernel, score in scores.items() if kernel != name)
-        reason = f"mean score {scores[name]:.4f} per row of the clients' own training ({listed})"
+        others = margins(name, {kernel: -score for kernel, score in scores.items()})
+        reason = f"mean score {scores[name]:.4f} per row of the clients' own training, {others}"
         choices["kernel"] = Choice(name, reason, {"scores": scores})
     return joint, choices
 
@@ -225,7 +225,9 @@ def _tuned(
         best = int(np.flatnonzero(loss <= loss.min() + WORTHWHILE)[0])
         K = min(settings.candidates[best], n_experts)
         by_k = dict(zip(settings.candidates, loss.tolist(), strict=True))
-        reason = f"NLPD {loss[best]:.4g} on {scores.shape[1]} held-out rows, by the client of each row alone"
+        others = margins(str(settings.candidates[best]), {str(k): value for k, value in by_k.items()})
+        reason = f"NLPD {loss[best]:.4g} on {scores.shape[1]} held-out rows{others and f', {others}'}"
+        reason += "; by the client of each row alone"
         choices["n_selected"] = Choice(K, reason, {"nlpd": by_k})
     # The std of held-out rows stay with the clients: intervals of all queries have one width in units of std.
     calibration = Calibration(scores[best], np.ones_like(scores[best]))

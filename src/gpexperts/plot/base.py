@@ -25,10 +25,31 @@ class Display(ABC):
 
     def _axis(self, ax: Any) -> Any:
         if ax is None:
-            try:
-                import matplotlib.pyplot as plt
-            except ImportError as error:
-                raise MissingExtraError("Plotting", "plot") from error
-            _, ax = plt.subplots(layout="constrained")
+            _, ax = _pyplot().subplots(layout="constrained")
         self.ax_, self.figure_ = ax, ax.figure
         return ax
+
+    def _axes(self, n: int, ax: Any) -> list[Any]:
+        """Return n axes: those given, or those of a new figure with up to three in a row."""
+        if ax is None:
+            n_columns = min(3, n)
+            n_rows = -(-n // n_columns)
+            size = (max(6.4, 3.8 * n_columns), 3.6 * n_rows)
+            _, grid = _pyplot().subplots(n_rows, n_columns, figsize=size, layout="constrained", squeeze=False)
+            for unused in grid.flat[n:]:
+                unused.set_axis_off()
+            axes = list(grid.flat[:n])
+        else:
+            axes = list(ax.flat) if hasattr(ax, "flat") else list(ax) if hasattr(ax, "__iter__") else [ax]
+            if len(axes) != n:
+                raise ValueError(f"{type(self).__name__} needs {n} axes, got {len(axes)}.")
+        self.ax_, self.figure_ = axes[0], axes[0].figure
+        return axes
+
+
+def _pyplot() -> Any:
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        raise MissingExtraError("Plotting", "plot") from error
+    return plt

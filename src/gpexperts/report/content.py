@@ -2,49 +2,35 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from gpexperts import inspection
+from gpexperts.effects import effect, most_relevant
 from gpexperts.explanation import OwnExplanation
-from gpexperts.metrics import score
+from gpexperts.report.failures import worst_rows
+from gpexperts.report.observed import (
+    LEVEL,
+    MAX_BARS,
+    MAX_WORST,
+    Observed,
+    evenly_spaced,
+    explained_rows,
+    importances,
+    observed_data,
+    residuals,
+    row_numbers,
+)
+from gpexperts.report.soundness import findings
 
 __all__ = ["Observed", "page_data"]
 
-_MAX_QUERIES = 120
-"""Queries that the page explains."""
-_MAX_POINTS = 1500
-"""Rows in the plot of predictions over observations."""
 _MAX_ROWS = 20_000
 """Rows for the errors by expert and for the number of queries per expert."""
-_MAX_BARS = 20
 _MAX_NEIGHBOURS = 10
 """Rows of an own expert that the page shows."""
-_BINS = 8
-_LEVEL = 0.95
-
-
-class Observed(NamedTuple):
-    """Predictions for rows with a known target."""
-
-    source: str
-    X: np.ndarray
-    """(n, d) as the model's encoder returns them."""
-    y: np.ndarray
-    """(n,)"""
-    mean: np.ndarray
-    """(n,)"""
-    std: np.ndarray
-    """(n,) for a new observation."""
-    seconds: float
-    """Time of all predictions."""
-    numbers: np.ndarray | None = None
-    """(n,) of the rows in their file; from 1 if not given."""
-    outside: Sequence[str] = ()
-    """(n,) names of the columns outside the range of the training rows; "" if none is."""
+_EFFECTS, _EFFECT_ROWS = 6, 60
 
 
 def page_data(model: Any, observed: Observed | None, target: str) -> dict[str, Any]:
@@ -62,13 +48,13 @@ def page_data(model: Any, observed: Observed | None, target: str) -> dict[str, A
     inspection.single_output(model, "The report")
     training_inputs = inspection.training_inputs(model)
     X = training_inputs if observed is None else observed.X
-    counted = _evenly_spaced(len(X), _MAX_ROWS)
+    counted = evenly_spaced(len(X), _MAX_ROWS)
     index = model.predictor_.select(X[counted])  # encoded already, so that no names are checked
     table = getattr(model, "table_", None)
     data: dict[str, Any] = {
         "target": target,
         "features": inspection.feature_names(model),
-        "level": _LEVEL,
+        "level": LEVEL,
         "training": {
             "rows": inspection.n_training_rows(model),
             "source": None if table is None else table.source,
@@ -79,12 +65,35 @@ def page_data(model: Any, observed: Observed | None, target: str) -> dict[str, A
         "noise_std": inspection.noise_std(model),
         "kernel": str(model.kernel_),
         "choices": inspection.choices(model),
-        "queries": _queries(model, X, observed),
+        "effects": _effects(model, X),
+        "importance": [],
         "observed": None,
     }
+    worst = np.empty(0, dtype=int)
     if observed is not None:
-        data["observed"] = _observed(model, observed, counted, index)
+        z = residuals(model, observed)
+        worst = worst_rows(z, min(MAX_WORST, len(z) // 4))
+        data["importance"] = importances(model, observed)
+        data["observed"] = observed_data(model, observed, counted, index, worst, z)
+    data["queries"] = _queries(model, X, observed, worst)
+    outside = ([], 0) if observed is None else (data["observed"]["outside"], data["observed"]["n_outside"])
+    data["findings"] = findings(model, training_inputs, *outside)
     return data
+
+
+def _effects(model: Any, X: np.ndarray) -> list[dict[str, Any]]:
+    rows = X[evenly_spaced(len(X), _EFFECT_ROWS)]
+    found = [effect(model, column, rows, n_points=20) for column in most_relevant(model, _EFFECTS)]
+    return [
+        {
+            "name": e.name,
+            "values": e.values,
+            "mean": e.mean.tolist(),
+            "low": e.low.tolist(),
+            "high": e.high.tolist(),
+        }
+        for e in found
+    ]
 
 
 def _experts(model: Any, index: np.ndarray) -> dict[str, Any]:
@@ -105,25 +114,20 @@ def _relevance(model: Any, X: np.ndarray) -> list[dict[str, Any]]:
     names = inspection.scale_names(model)
     return [
         {"name": names[k], "value": float(ratio[k]), "length_scale": float(scales[k])}
-        for k in np.argsort(-ratio, kind="stable")[: 2 * _MAX_BARS]
+        for k in np.argsort(-ratio, kind="stable")[: 2 * MAX_BARS]
     ]
 
 
-def _numbers(model: Any, observed: Observed | None) -> np.ndarray:
-    """The numbers of the rows that are explained, in their file."""
-    if observed is None:
-        return inspection.training_row_numbers(model)
-    return np.arange(1, len(observed.y) + 1) if observed.numbers is None else observed.numbers
-
-
-def _queries(model: Any, X: np.ndarray, observed: Observed | None) -> list[dict[str, Any]]:
+def _queries(model: Any, X: np.ndarray, observed: Observed | None, worst: np.ndarray) -> list[dict[str, Any]]:
     """Explanations of some rows; the numbers are not rounded."""
-    rows = _evenly_spaced(len(X), _MAX_QUERIES)
+    rows = explained_rows(len(X), worst)
     explained = model.predictor_.explain(X[rows])
     shown = model.model_.encoder.decode(X[rows])
-    numbers = _numbers(model, observed)
+    numbers = row_numbers(model, observed)
     outside = observed.outside if observed is not None else ()
-    _, lower, upper = model.predictor_.interval(X[rows], _LEVEL)
+    _, lower, upper = model.predictor_.interval(X[rows], LEVEL)
+    targets = inspection.targets_by_number(model)
+    added = explained.trend if explained.trend_role in ("mean", "both") else None
     queries = []
     for q, row in enumerate(rows):
         selected = explained.experts[q] >= 0
@@ -144,7 +148,8 @@ def _queries(model: Any, X: np.ndarray, observed: Observed | None) -> list[dict[
             "prior_weight": float(explained.prior_weight[q]),
             "prior_mean": float(explained.prior_mean),
             "communication": None,
-            "own": None if explained.own is None else _own(model, explained.own, q),
+            "trend": None if added is None else float(added[q]),
+            "own": None if explained.own is None else _own(model, explained.own, q, targets),
         }
         if explained.communication_mean is not None and explained.communication_weight is not None:
             query["communication"] = {
@@ -155,7 +160,7 @@ def _queries(model: Any, X: np.ndarray, observed: Observed | None) -> list[dict[
     return queries
 
 
-def _own(model: Any, own: OwnExplanation, q: int) -> dict[str, Any]:
+def _own(model: Any, own: OwnExplanation, q: int, targets: np.ndarray | None) -> dict[str, Any]:
     """The own expert of query q, and its rows with the largest weights."""
     numbers = inspection.file_row_numbers(model, own.rows[q])
     rows = [
@@ -163,7 +168,7 @@ def _own(model: Any, own: OwnExplanation, q: int) -> dict[str, Any]:
             "row": int(own.rows[q, j]),
             "number": int(numbers[j]),
             "inputs": own.inputs[q, j].tolist(),
-            "target": float(own.targets[q, j]),
+            "target": float(own.targets[q, j] if targets is None else targets[own.rows[q, j]]),
             "weight": float(own.row_weight[q, j]),
         }
         for j in own.largest(_MAX_NEIGHBOURS)[q]
@@ -175,100 +180,3 @@ def _own(model: Any, own: OwnExplanation, q: int) -> dict[str, Any]:
         "n_rows": int(own.rows.shape[1]),
         "rows": rows,
     }
-
-
-def _observed(model: Any, observed: Observed, counted: np.ndarray, index: np.ndarray) -> dict[str, Any]:
-    y, mean, std = observed.y, observed.mean, observed.std
-    width = model.interval_width
-    more = inspection.scored(model, observed.X, y)
-    z, z_std = more.get("z"), more.get("z_std")
-    scores = score(y, mean, std, inspection.training_targets(model), observed.seconds, width=width, **more)
-    levels, shares = inspection.calibration_curve(y, mean, std, width, z, z_std)
-    points = _evenly_spaced(len(y), _MAX_POINTS)
-    _, lower, upper = model.predictor_.interval(observed.X[points], _LEVEL)
-    error = y - mean
-    if z is None or z_std is None:
-        z, z_std = error / std, std
-    inside = np.abs(z) <= width(_LEVEL, z_std)
-    return {
-        "source": observed.source,
-        "n_outside": sum(map(bool, observed.outside)),
-        "outside": _outside(observed.outside),
-        "scores": scores.as_dict(),
-        "calibration": {"level": levels.tolist(), "share": shares.tolist()},
-        "points": {
-            "row": points.tolist(),
-            "number": _numbers(model, observed)[points].tolist(),
-            "y": y[points].tolist(),
-            "mean": mean[points].tolist(),
-            "std": std[points].tolist(),
-            "lower": lower[:, 0].tolist(),
-            "upper": upper[:, 0].tolist(),
-        },
-        "by_input": [_by_input(x, error, inside) for x in model.model_.encoder.decode(observed.X).T],
-        "by_expert": _by_expert(index[:, :1], error[counted], inside[counted]),
-    }
-
-
-def _outside(texts: Sequence[str]) -> list[list[Any]]:
-    """The columns with most rows outside the range of the training rows, and the numbers of these rows."""
-    counts = Counter(name for text in texts if text for name in text.split("; "))
-    return [[name, count] for name, count in counts.most_common(5)]
-
-
-def _by_input(x: np.ndarray, error: np.ndarray, inside: np.ndarray) -> list[dict[str, Any]]:
-    """Errors in bins of one input that have about equally many rows, or for its most frequent levels."""
-    if x.dtype == object:
-        known = np.array([value is not None for value in x])
-        x, error, inside = x[known], error[known], inside[known]
-        if any(isinstance(value, str) for value in x):
-            return _by_level(x, error, inside)
-        x = x.astype(float)
-    values = np.unique(x)
-    if len(values) <= _BINS:
-        edges = np.append(values, np.inf)
-    else:
-        edges = np.unique(np.quantile(x, np.linspace(0, 1, _BINS + 1)))
-        edges[-1] = np.inf
-    number = np.searchsorted(edges, x, side="right") - 1
-    return [_bin(x, error, inside, number == b) for b in range(len(edges) - 1)]
-
-
-def _by_level(x: np.ndarray, error: np.ndarray, inside: np.ndarray) -> list[dict[str, Any]]:
-    levels, code = np.unique(x.astype(str), return_inverse=True)
-    most = np.argsort(-np.bincount(code), kind="stable")[:_BINS]
-    bins = [_bin(code, error, inside, code == c) for c in most]
-    return [{**one, "low": str(levels[c]), "high": str(levels[c])} for c, one in zip(most, bins, strict=True)]
-
-
-def _by_expert(first: np.ndarray, error: np.ndarray, inside: np.ndarray) -> list[dict[str, float]]:
-    """Errors of the rows whose first selected expert is i; the largest sums of squares only.
-
-    Parameters
-    ----------
-    first : ndarray of shape (n, 1) or, where no experts are selected, (n, 0)
-    error, inside : ndarray of shape (n,)
-    """
-    if first.shape[1] == 0:
-        return []
-    first = first[:, 0]
-    bars = [
-        {"expert": int(i), **_bin(first, error, inside, first == i)} for i in np.unique(first[first >= 0])
-    ]
-    bars.sort(key=lambda bar: -bar["n"] * bar["rmse"] ** 2)
-    return bars[:_MAX_BARS]
-
-
-def _bin(x: np.ndarray, error: np.ndarray, inside: np.ndarray, member: np.ndarray) -> dict[str, float]:
-    return {
-        "low": float(x[member].min()),
-        "high": float(x[member].max()),
-        "n": int(member.sum()),
-        "rmse": float(np.sqrt(np.mean(error[member] ** 2))),
-        "inside": float(inside[member].mean()),
-    }
-
-
-def _evenly_spaced(n: int, most: int) -> np.ndarray:
-    """At most `most` of n row numbers, evenly spaced, with the first and the last."""
-    return np.unique(np.linspace(0, n - 1, min(n, most)).round().astype(int))

@@ -12,7 +12,7 @@ from typing import Any
 from gpexperts.exceptions import MissingExtraError
 from gpexperts.files import appearing
 from gpexperts.report.content import Observed, page_data
-from gpexperts.report.sentences import headlines
+from gpexperts.report.sentences import alarms, headlines
 
 __all__ = ["render", "write_report"]
 
@@ -56,6 +56,7 @@ def render(data: dict[str, Any]) -> str:
     return template.render(
         data=data,
         headlines=headlines(data),
+        alarms=alarms(data),
         version=__version__,
         style=_trusted(style),
         script=_trusted(script),

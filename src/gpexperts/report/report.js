@@ -57,16 +57,22 @@
     const pad = (high - low) * margin || Math.abs(high) * 0.1 || 1;
     return [low - pad, high + pad];
   };
+  // Limits that a few outliers do not stretch.
+  const robust = (values) => {
+    const sorted = [...values].sort((a, b) => a - b), at = (share) => sorted[Math.round(share * (sorted.length - 1))];
+    const [low, high] = [at(0.01), at(0.99)], reach = 0.5 * (high - low);
+    return extent([Math.max(sorted[0], low - reach), Math.min(sorted[sorted.length - 1], high + reach)]);
+  };
   // A frame with linear scales; x and y map data to the viewBox.
-  const frame = (id, { xs, ys, height = 340, left = 58, xlabel = "", ylabel = "" }) => {
+  const frame = (id, { xs, ys, height = 340, left = 58, xlabel = "", ylabel = "", labels = null }) => {
     const svg = byId(id), width = 520, bottom = height - 42, right = width - 10, top = 10;
     svg.replaceChildren();
     svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
     const x = (v) => left + ((v - xs[0]) / (xs[1] - xs[0])) * (right - left);
     const y = (v) => bottom - ((v - ys[0]) / (ys[1] - ys[0])) * (bottom - top);
-    for (const t of ticks(...xs)) {
+    for (const [t, text] of labels ?? ticks(...xs).map((t) => [t, format(t)])) {
       draw(svg, "line", { class: "grid", x1: x(t), x2: x(t), y1: top, y2: bottom });
-      draw(svg, "text", { x: x(t), y: bottom + 17, "text-anchor": "middle" }, format(t));
+      draw(svg, "text", { x: x(t), y: bottom + 17, "text-anchor": "middle" }, text);
     }
     for (const t of ticks(...ys)) {
       draw(svg, "line", { class: "grid", x1: left, x2: right, y1: y(t), y2: y(t) });
@@ -77,6 +83,15 @@
     draw(svg, "text", { x: (left + right) / 2, y: height - 6, "text-anchor": "middle" }, xlabel);
     draw(svg, "text", { transform: `translate(13 ${(top + bottom) / 2}) rotate(-90)`, "text-anchor": "middle" }, ylabel);
     return { svg, x, y };
+  };
+  // Places and texts of at most six of the levels of a category, or of dates in order.
+  const some = (values) => {
+    const step = Math.ceil(values.length / 6), room = Math.floor(72 / Math.min(values.length, 6));
+    return values.map((v, i) => [i, v]).filter(([i]) => i % step === 0).map(([i, v]) => [i, short(String(v), room)]);
+  };
+  const short = (text, room) => {
+    const day = /^\d{4}-\d\d-\d\d/.test(text) ? text.slice(0, 10) : text;
+    return day.length > room ? `${day.slice(0, room - 1)}…` : day;
   };
   const path = (points) => points.map(([px, py], i) => `${i ? "L" : "M"}${px.toFixed(2)} ${py.toFixed(2)}`).join("");
   const bars = (id, rows, unit) => {
@@ -116,6 +131,7 @@
     if (q.own) rows.unshift({ name: "nearest rows", mean: q.own.mean, std: q.own.std, weight: q.own.weight, kind: "expert" });
     if (q.communication) rows.push({ name: "communication expert", ...q.communication, kind: "communication" });
     rows.push({ name: "prior mean", mean: q.prior_mean, weight: q.prior_weight, kind: "prior" });
+    if (q.trend !== null) rows.push({ name: "trend", mean: q.trend, weight: 1, kind: "trend" });
     return rows;
   };
   const weightBar = (weight, most) => {
@@ -153,7 +169,7 @@
       return tr;
     }));
     const total = element("tr");
-    const sum = rows.reduce((s, r) => s + r.weight, 0);
+    const sum = rows.reduce((s, r) => s + (r.kind === "trend" ? 0 : r.weight), 0);
     total.append(cell("th", "prediction"), cell("td", ""), cell("td", format(q.std, 3), q.std), cell("td", format(sum, 3), sum), cell("td", ""), cell("td", format(q.mean), q.mean));
     total.lastChild.id = "total";
     foot.replaceChildren(total);
@@ -182,8 +198,11 @@
     svg.replaceChildren();
     svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
     const values = rows.flatMap((r) => [r.mean - 2 * (r.std ?? 0), r.mean + 2 * (r.std ?? 0)]);
-    values.push(q.lower, q.upper, ...(q.observed === null ? [] : [q.observed]));
-    const xs = extent(values);
+    values.push(q.lower, q.upper);
+    // An observation far away is drawn at the end of the axis, so that it does not squash the rest.
+    const [low, high] = extent(values), reach = 2 * (high - low);
+    const seen = q.observed === null ? null : Math.max(low - reach, Math.min(high + reach, q.observed));
+    const xs = extent(seen === null ? values : [...values, seen]);
     const x = (v) => left + ((v - xs[0]) / (xs[1] - xs[0])) * (width - left - 12);
     for (const t of ticks(...xs)) {
       draw(svg, "line", { class: "grid", x1: x(t), x2: x(t), y1: 4, y2: height - 30 });
@@ -196,19 +215,20 @@
       draw(group, "circle", { cx: x(centre), cy: y, r: 5, fill: colour, "fill-opacity": opacity });
     };
     rows.forEach((r, i) => {
-      const opacity = 0.25 + 0.75 * (Math.abs(r.weight) / most);
+      const opacity = r.kind === "trend" ? 0.6 : 0.25 + 0.75 * (Math.abs(r.weight) / most);
       const text = `${r.name}: mean ${format(r.mean)}\nweight ${format(r.weight, 3)}`;
-      bar(14 + i * step, r.name, r.mean, [r.mean - 2 * (r.std ?? 0), r.mean + 2 * (r.std ?? 0)], r.kind === "prior" ? SOFT : ACCENT, opacity, text);
+      bar(14 + i * step, r.name, r.mean, [r.mean - 2 * (r.std ?? 0), r.mean + 2 * (r.std ?? 0)], ["prior", "trend"].includes(r.kind) ? SOFT : ACCENT, opacity, text);
     });
     const y = 14 + rows.length * step;
     bar(y, "prediction", q.mean, [q.lower, q.upper], SECOND, 1, `prediction ${format(q.mean)} ± ${format(q.std, 3)}`);
     draw(svg, "line", { x1: x(q.mean), x2: x(q.mean), y1: 4, y2: y, stroke: SECOND, "stroke-dasharray": "2 4" });
     if (q.observed !== null) {
-      const cx = x(q.observed);
+      const cx = x(seen);
       draw(svg, "path", { d: `M${cx - 5} ${y - 5}L${cx + 5} ${y + 5}M${cx - 5} ${y + 5}L${cx + 5} ${y - 5}`, stroke: INK, "stroke-width": 2 });
     }
   };
   const drawMap = (q) => {
+    if (!byId("map")) return; // a single expert
     const { position, size, count, n_queries } = data.experts;
     const { svg, x, y } = frame("map", {
       xs: extent(position.map((p) => p[0]), 0.12), ys: extent(position.map((p) => p[1]), 0.12),
@@ -231,11 +251,40 @@
       }
     }
   };
+  // A row that is not explained: its prediction and, if they are known, its inputs.
+  const brief = (k) => {
+    const { number, y, mean, lower, upper, inputs } = data.observed.listed;
+    byId("prediction").textContent = `Row ${number[k]}: the prediction is ${format(mean[k])}, with a 95 % interval from ` +
+      `${format(lower[k])} to ${format(upper[k])}. The observation is ${format(y[k])}. ` +
+      "Experts and training rows are shown for the rows of the list only.";
+    byId("contributions").tBodies[0].replaceChildren();
+    byId("contributions").tFoot.replaceChildren();
+    byId("experts-figure").replaceChildren();
+    byId("neighbours")?.tBodies[0].replaceChildren();
+    byId("inputs").replaceChildren(...data.features.map((name, i) => {
+      const pair = element("div");
+      pair.append(element("dt", {}, name), element("dd", {}, inputs.length ? format(inputs[k][i], 5) : "–"));
+      return pair;
+    }));
+  };
+  const find = (text) => {
+    const wanted = Number(text.replace(/[^0-9]/g, ""));
+    const query = data.queries.findIndex((q) => q.number === wanted), listed = data.observed.listed.number.indexOf(wanted);
+    if (text.trim() === "") return;
+    if (query >= 0) select(query);
+    else if (listed >= 0) brief(listed);
+    else byId("prediction").textContent = `There is no row ${text.trim()} among the rows of this page.`;
+  };
+  byId("search")?.addEventListener("input", (event) => find(event.target.value));
+  document.querySelectorAll("[data-query-row]").forEach((button) => button.addEventListener("click", () => {
+    select(queryAtRow.get(Number(button.dataset.queryRow)));
+    byId("explain").scrollIntoView({ block: "start" });
+  }));
   chooser.addEventListener("change", () => select(Number(chooser.value)));
   byId("previous").addEventListener("click", () => select(Number(chooser.value) - 1));
   byId("next").addEventListener("click", () => select(Number(chooser.value) + 1));
   document.addEventListener("keydown", (event) => {
-    if (event.target.tagName === "SELECT" || event.altKey || event.ctrlKey || event.metaKey) return;
+    if (["SELECT", "INPUT"].includes(event.target.tagName) || event.altKey || event.ctrlKey || event.metaKey) return;
     if (event.key === "ArrowLeft") select(Number(chooser.value) - 1);
     if (event.key === "ArrowRight") select(Number(chooser.value) + 1);
   });
@@ -244,16 +293,16 @@
 
   const drawPredictedObserved = ({ points }) => {
     const { lower, upper } = points;
-    const both = extent([...points.y, ...points.mean]);
+    const both = robust([...points.y, ...points.mean]), near = (v) => Math.max(both[0], Math.min(both[1], v));
     const { svg, x, y } = frame("predicted-observed", { xs: both, ys: both, height: 420, xlabel: `observed ${data.target}`, ylabel: "predicted" });
     draw(svg, "line", { x1: x(both[0]), y1: y(both[0]), x2: x(both[1]), y2: y(both[1]), stroke: INK, "stroke-dasharray": "4 4", "stroke-opacity": 0.5 });
     const faint = Math.max(0.05, Math.min(0.3, 60 / points.y.length));
     points.y.forEach((observed, i) => {
       const inside = lower[i] <= observed && observed <= upper[i], colour = inside ? ACCENT : SECOND;
       const clip = (v) => Math.max(both[0], Math.min(both[1], v));
-      draw(svg, "line", { x1: x(observed), x2: x(observed), y1: y(clip(lower[i])), y2: y(clip(upper[i])), stroke: colour, "stroke-opacity": faint });
+      draw(svg, "line", { x1: x(near(observed)), x2: x(near(observed)), y1: y(clip(lower[i])), y2: y(clip(upper[i])), stroke: colour, "stroke-opacity": faint });
       const query = queryAtRow.get(points.row[i]);
-      const dot = draw(svg, "circle", { cx: x(observed), cy: y(points.mean[i]), r: query === undefined ? 2 : 4, fill: colour, "fill-opacity": 0.65 });
+      const dot = draw(svg, "circle", { cx: x(near(observed)), cy: y(near(points.mean[i])), r: query === undefined ? 2 : 4, fill: colour, "fill-opacity": 0.65 });
       hint(dot, `row ${points.number[i]}\nobserved ${format(observed)}\npredicted ${format(points.mean[i])} ± ${format(points.std[i], 3)}`);
       if (query !== undefined) {
         dot.classList.add("selectable");
@@ -276,21 +325,62 @@
       hint(dot, `${percent(share[i])} inside the ${(100 * p).toFixed(0)} % interval`);
     });
   };
-  const drawErrors = ({ by_input, by_expert }) => {
+  const drawResiduals = ({ name, levels, dates, x: places, z }) => {
+    const end = Math.max(1.5 * data.observed.width, ...robust(z).map(Math.abs));
+    const { svg, x, y } = frame("residuals", {
+      xs: levels.length ? [-0.5, levels.length - 0.5] : robust(places), ys: [-end, end], height: 260, xlabel: name,
+      labels: levels.length ? some(levels) : dates.length ? dates.map(([at, text]) => [at, short(text, 14)]) : null,
+    });
+    for (const level of [-data.observed.width, 0, data.observed.width]) {
+      draw(svg, "line", { x1: 58, x2: 510, y1: y(level), y2: y(level), stroke: INK, "stroke-dasharray": level ? "4 4" : "", "stroke-opacity": 0.5 });
+    }
+    places.forEach((place, i) => {
+      const clipped = Math.max(-end, Math.min(end, z[i])), outside = Math.abs(z[i]) > data.observed.width;
+      draw(svg, "circle", { cx: Math.max(58, Math.min(510, x(place))), cy: y(clipped), r: 2.5, fill: outside ? SECOND : ACCENT, "fill-opacity": 0.55 });
+    });
+  };
+  const drawErrors = ({ by_input, by_expert, residuals }) => {
     const input = byId("input");
     data.features.forEach((name, k) => input.append(element("option", { value: k }, name)));
     const text = (bin) => `${bin.n.toLocaleString("en")} rows\nRMSE ${format(bin.rmse, 3)}\n${percent(bin.inside)} inside the 95 % interval`;
-    const show = () => bars("by-input", by_input[Number(input.value)].map((bin) => ({
-      label: bin.low === bin.high ? format(bin.low, 3) : `${format(bin.low, 3)} to ${format(bin.high, 3)}`, value: bin.rmse, text: text(bin),
-    })), "");
+    const show = () => {
+      bars("by-input", by_input[Number(input.value)].map((bin) => ({
+        label: bin.low === bin.high ? format(bin.low, 3) : typeof bin.low === "string" ? `from ${bin.low}` : `${format(bin.low, 3)} to ${format(bin.high, 3)}`, value: bin.rmse, text: text(bin),
+      })), "");
+      drawResiduals(residuals[Number(input.value)]);
+    };
     input.addEventListener("change", show);
     show();
-    if (by_expert.length) bars("by-expert", by_expert.map((bin) => ({ label: `expert ${bin.expert} (${bin.n})`, value: bin.rmse, text: text(bin) })), "");
+    if (byId("by-expert")) bars("by-expert", by_expert.map((bin) => ({ label: `expert ${bin.expert} (${bin.n})`, value: bin.rmse, text: text(bin) })), "");
   };
 
   // ------------------------------------------------------------------------------ the model
 
   bars("relevance", data.relevance.map((r) => ({ label: r.name, value: r.value, text: `${r.name}\nlength scale ${format(r.length_scale)}` })), "");
+  if (data.importance.length) {
+    bars("importance", data.importance.map((one) => ({ label: one.name, value: Math.max(0, one.increase), text: `${one.name}\nincrease of the RMSE ${format(one.increase, 3)} ± ${format(one.std, 2)}` })), "");
+  }
+  data.effects.forEach((one, k) => {
+    const figure = element("figure");
+    byId("effects").append(figure);
+    draw(figure, "svg", { id: `effect-${k}`, role: "img", "aria-label": `Effect of ${one.name}` });
+    const numeric = typeof one.values[0] === "number", last = one.values.length - 1;
+    const place = (i) => (numeric ? one.values[i] : i);
+    const { svg, x, y } = frame(`effect-${k}`, {
+      xs: numeric ? extent(one.values, 0.02) : [-0.5, last + 0.5], ys: extent(data.effects.flatMap((e) => [...e.low, ...e.high])), xlabel: one.name, ylabel: data.target.slice(0, 24),
+      labels: numeric ? null : some(one.values),
+    });
+    if (numeric) {
+      const band = [...one.high.map((v, i) => [x(place(i)), y(v)]), ...one.low.map((v, i) => [x(place(i)), y(v)]).reverse()];
+      draw(svg, "path", { d: `${path(band)}Z`, fill: ACCENT, "fill-opacity": 0.2 });
+      draw(svg, "path", { d: path(one.mean.map((v, i) => [x(place(i)), y(v)])), fill: "none", stroke: ACCENT, "stroke-width": 2.2 });
+      return;
+    }
+    one.mean.forEach((v, i) => {
+      draw(svg, "line", { x1: x(i), x2: x(i), y1: y(one.low[i]), y2: y(one.high[i]), stroke: ACCENT, "stroke-width": 4, "stroke-opacity": 0.3 });
+      hint(draw(svg, "circle", { cx: x(i), cy: y(v), r: 5, fill: ACCENT }), `${one.values[i]}\n${format(v)}`);
+    });
+  });
   const drawTrace = () => {
     const all = data.trace.flat();
     const { svg, x, y } = frame("trace", { xs: extent([0, Math.max(1, all.length - 1)], 0.02), ys: extent(all), height: 260, left: 74, xlabel: "step" });

@@ -10,7 +10,7 @@ import numpy as np
 from gpexperts.exceptions import TableError
 from gpexperts.schema import TableColumn
 from gpexperts.tables.arrow import pa, pc
-from gpexperts.tables.dates import parse_dates
+from gpexperts.tables.dates import ISO, parse_dates
 from gpexperts.tables.dialect import NA_TEXTS, Dialect, TableOptions
 from gpexperts.tables.numbers import PLAIN, NumberFormat, number_format, parse_numbers
 
@@ -105,7 +105,7 @@ class Converter:
                 return _booleans(values)
             if column.kind == "date":
                 if is_text(values.type):
-                    return parse_dates(values, column.format)
+                    return parse_dates(values, column.format or ISO)
                 if not pa.types.is_temporal(values.type):
                     raise pa.ArrowInvalid("not a date")
                 return values.cast(pa.timestamp("us"), safe=False)

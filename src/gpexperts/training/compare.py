@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gpexperts.choices import margins
 from gpexperts.columns import InputLayout
 from gpexperts.engines.base import Engine
 from gpexperts.kernels.base import Covariance, is_length_scale
@@ -219,11 +220,16 @@ def best_of(scores: dict[str, Scored], *, by_error: bool = False) -> str:
     return best if gain > WORTHWHILE + 0.5 * error else "none"
 
 
-def reason_of(best: str, scores: dict[str, Scored]) -> str:
-    """Say by what scores it was chosen."""
-    others = ", ".join(f"{name} {score.nlpd:.4g}" for name, score in scores.items() if name != best)
-    rows = len(scores[best].weight)
-    return f"NLPD {scores[best].nlpd:.4g} of {rows} rows given their neighbours{others and f' ({others})'}"
+def reason_of(best: str, scores: dict[str, Scored], *, by_error: bool = False) -> str:
+    """Return the density of the choice, and what it gains over the others by the measure that decided."""
+    reason = f"NLPD {scores[best].nlpd:.4g} of {len(scores[best].weight)} rows given their neighbours"
+    first = next(iter(scores.values()))
+    losses = {name: -score.gain_over(first, by_error=by_error)[0] for name, score in scores.items()}
+    others = margins(best, losses)
+    if not others:
+        return f"{reason}; all others were given up early"
+    unclear = ", which is no clear gain" if min(losses.values()) < losses[best] else ""
+    return f"{reason}; {'density and error' if by_error else 'density'} {others}{unclear}"
 
 
 def evidence_of(scores: dict[str, Scored]) -> dict[str, dict[str, float]]:

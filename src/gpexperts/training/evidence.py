@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gpexperts.choices import margins
 from gpexperts.training.likelihood import Block, Training
 
 __all__ = ["Evidence", "as_dicts", "evidence_of", "listed", "n_rows", "reason_of"]
@@ -53,6 +54,6 @@ def as_dicts(evidence: dict[str, Evidence]) -> dict[str, dict[str, float]]:
 
 def reason_of(choice: str, evidence: dict[str, Evidence]) -> str:
     """Return why a kernel was chosen."""
-    others = ", ".join(f"{name} {e.score:.4f}" for name, e in evidence.items() if name != choice)
+    others = margins(choice, {name: -e.score for name, e in evidence.items()})
     score = f"score {evidence[choice].score:.4f} per row of the training blocks"
-    return f"{score} ({others})" if others else score
+    return f"{score}, {others}" if others else score

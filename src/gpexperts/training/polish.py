@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+from gpexperts.choices import margins
 from gpexperts.engines.base import Engine
 from gpexperts.kernels.base import Covariance
 from gpexperts.training.blocks import BlockSampler
@@ -90,6 +91,12 @@ def polish(
         if score.score < best.score + WORTHWHILE:
             break
         start, best, scores["neighbours"] = trained, score, score
-    compared = ", ".join(f"{how} {e.score:.4f}" for how, e in scores.items())
-    report(f"{name} chosen, score of fresh rows given their neighbours: {compared}")
-    return Polished(name, start, scores, f"score of {CHECKED[0]} rows given their neighbours: {compared}")
+    losses = {how: -e.score for how, e in scores.items() if how != "neighbours"}
+    origin = min(losses, key=losses.__getitem__)
+    others = margins(origin, losses)
+    reason = f"score {-losses[origin]:.4f} of {CHECKED[0]} rows given their neighbours"
+    reason += f", {others}" if others else ""
+    reason += "; started by groups of inputs" if origin == "groups" else ""
+    reason += f"; {scores['neighbours'].score:.4f} after training on such rows"
+    report(f"{name} chosen: {reason}")
+    return Polished(name, start, scores, reason)

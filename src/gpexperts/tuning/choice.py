@@ -12,7 +12,7 @@ import numpy as np
 
 from gpexperts.aggregation import Aggregator
 from gpexperts.calibration import Calibration
-from gpexperts.choices import Choice
+from gpexperts.choices import Choice, margins
 from gpexperts.engines.base import Engine
 from gpexperts.experts.moments import ExpertMoments, Request
 from gpexperts.held_out import Held
@@ -197,8 +197,9 @@ class _Tuner:
 
 
 def _reason(tuning: Tuning, by_setup: dict[str, float], n: int) -> str:
-    others = sorted((loss, name) for name, loss in by_setup.items() if name != str(tuning))[:3]
-    compared = "; ".join(f"{name} {loss:.4g}" for loss, name in others)
+    compared = margins(str(tuning), by_setup)
+    if min(by_setup.values()) < by_setup[str(tuning)]:
+        compared += ", no clear gain for the time"
     corrections = []
     if tuning.disagreement is not None:
         corrections.append(f"disagreement with ν = {tuning.disagreement:g}")
@@ -207,6 +208,6 @@ def _reason(tuning: Tuning, by_setup: dict[str, float], n: int) -> str:
     if tuning.scale != 1.0:
         corrections.append(f"a factor of {tuning.scale:.3g}")
     return (
-        f"loss {by_setup[str(tuning)]:.4g} on {n} held-out rows{compared and f' ({compared})'}; "
+        f"loss {by_setup[str(tuning)]:.4g} on {n} held-out rows{compared and f', {compared}'}; "
         f"the variance is corrected by {' and '.join(corrections) or 'nothing'}"
     )
