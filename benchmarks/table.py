@@ -45,6 +45,7 @@ other work on the machine. Lower is better, except for coverage, which should be
 | `python benchmarks/calibration.py` | coverage of the intervals; see docs/calibration.md |
 | `python benchmarks/prediction_memory.py` | increase of peak memory by 1,000,000 queries |
 | `python benchmarks/cli_throughput.py` | time that the command line adds to a prediction |
+| `python benchmarks/service.py` | requests per second of the service, and their latency |
 """
 
 

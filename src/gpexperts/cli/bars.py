@@ -12,6 +12,9 @@ from gpexperts.text import printable
 
 __all__ = ["Bars"]
 
+_BAR, _OTHERS = 24, 14
+"""Columns of the bar; and of the spinner, the time and the spaces between."""
+
 
 def _cut() -> Column:
     """A column whose text is cut where the terminal is too narrow."""
@@ -29,7 +32,7 @@ class Bars:
             SpinnerColumn(finished_text="✓"),
             # A file may be called [/].
             TextColumn("{task.description}", markup=False, table_column=_cut()),
-            BarColumn(bar_width=24),
+            BarColumn(bar_width=_BAR),
             TextColumn("{task.fields[note]}", markup=False, table_column=_cut()),
             TimeElapsedColumn(),
             console=console or Console(stderr=True),
@@ -50,7 +53,7 @@ class Bars:
 
     def message(self, level: int, text: str) -> None:
         if self._task is not None and level == 1:
-            self._progress.update(self._task, note=printable(text))
+            self._progress.update(self._task, note=self._cut_note(printable(text)))
 
     def start(self, stage: str, total: int | None) -> None:
         self.finish()
@@ -60,7 +63,15 @@ class Bars:
     def advance(self, steps: int, note: str) -> None:
         if self._task is not None:
             self._done += steps
-            self._progress.update(self._task, advance=steps, note=printable(note) or f"{self._done:,}")
+            self._progress.update(
+                self._task, advance=steps, note=self._cut_note(printable(note)) or f"{self._done:,}"
+            )
+
+    def _cut_note(self, note: str) -> str:
+        """Cut a note to what the stage and the bar leave of the line."""
+        (stage,) = [task.description for task in self._progress.tasks if task.id == self._task]
+        room = max(8, self._progress.console.width - len(stage) - _BAR - _OTHERS)
+        return note if len(note) <= room else f"{note[: room - 1]}…"
 
     def finish(self) -> None:
         if self._task is not None:

@@ -16,6 +16,16 @@
 Needs the extra [serve].
 """
 
+from gpexperts.exceptions import MissingExtraError
+
+try:
+    import jinja2  # noqa: F401
+    import prometheus_client  # noqa: F401
+    import starlette  # noqa: F401
+    import uvicorn  # noqa: F401
+except ImportError as error:
+    raise MissingExtraError("The service", "serve") from error
+
 from gpexperts.serve.app import Limits, create_app
 
 __all__ = ["Limits", "create_app"]

@@ -8,28 +8,23 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import numpy as np
+import prometheus_client as prometheus
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.routing import Route
 
 from gpexperts import inspection
 from gpexperts.engines.threads import blas_threads
-from gpexperts.exceptions import MissingExtraError, TooFewRowsError
-from gpexperts.serve.bodies import ARROW, JSON, Limits, level_of, read_rows, written
-from gpexperts.serve.inputs import Inputs
-from gpexperts.serve.problems import Problem, problem_response
-
-try:
-    import prometheus_client as prometheus
-    from starlette.applications import Starlette
-    from starlette.exceptions import HTTPException
-    from starlette.requests import Request
-    from starlette.responses import HTMLResponse, JSONResponse, Response
-    from starlette.routing import Route
-except ImportError as error:
-    raise MissingExtraError("The service", "serve") from error
-
+from gpexperts.exceptions import TooFewRowsError
 from gpexperts.serve.batching import Batcher
+from gpexperts.serve.bodies import ARROW, JSON, Limits, level_of, read_rows, written
 from gpexperts.serve.explanations import Explainer
+from gpexperts.serve.inputs import Inputs
 from gpexperts.serve.openapi import description
 from gpexperts.serve.page import page
+from gpexperts.serve.problems import Problem, problem_response
 
 __all__ = ["Limits", "create_app"]
 

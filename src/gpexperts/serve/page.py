@@ -7,7 +7,9 @@ from dataclasses import asdict
 from importlib.resources import files
 from typing import Any
 
-from gpexperts.exceptions import MissingExtraError
+import jinja2
+from markupsafe import Markup
+
 from gpexperts.serve.inputs import Inputs
 
 __all__ = ["page"]
@@ -26,12 +28,6 @@ def page(inputs: Inputs, target: str, table: Any, version: str) -> str:
     version : str
         Of gpexperts.
     """
-    try:
-        import jinja2
-        from markupsafe import Markup
-    except ImportError as error:
-        raise MissingExtraError("The page", "serve") from error
-
     folder = files("gpexperts.serve")
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
     template = environment.from_string((folder / "page.html.j2").read_text(encoding="utf-8"))

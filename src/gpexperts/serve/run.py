@@ -7,7 +7,8 @@ import socket
 from collections.abc import Callable
 from typing import Any
 
-from gpexperts.exceptions import MissingExtraError
+import uvicorn
+
 from gpexperts.serve.app import create_app
 from gpexperts.serve.bodies import Limits
 
@@ -46,11 +47,6 @@ def run(
     ready : callable
         Is called with the URL once the port is open.
     """
-    try:
-        import uvicorn
-    except ImportError as error:
-        raise MissingExtraError("The service", "serve") from error
-
     hosts = (*LOOPBACK_NAMES, host) if is_loopback(host) else ()
     app = create_app(model, target=target, limits=limits, hosts=tuple(dict.fromkeys(hosts)))
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
