@@ -22,10 +22,12 @@ pytestmark = pytest.mark.filterwarnings("default::gpexperts.exceptions.Gpexperts
 def test_error_is_near_that_of_a_fit_to_the_clean_numbers(run) -> None:
     table, queries = write_messy(Path())
     command = json.loads(run("inspect", "readings.csv", "-t", TARGET, "--json").out)["command"]
-    if run(*shlex.split(command)[1:]).code != 0:
-        pytest.fail("the suggested command failed")
-    if run("predict", "readings.gpx", "new_readings.csv", "-o", "out.parquet").code != 0:
-        pytest.fail("the prediction failed")
+    for step in (
+        shlex.split(command)[1:],
+        ["predict", "readings.gpx", "new_readings.csv", "-o", "out.parquet"],
+    ):
+        done = run(*step)
+        assert done.code == 0, done.err
     out = pq.read_table("out.parquet")
     clean = DistributedGPRegressor(random_state=0).fit(table.X, table.y).predict(queries.X)
     rmse = [np.sqrt(np.mean((queries.y - mean) ** 2)) for mean in (out["mean"].to_numpy(), clean)]

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+import sklearn
 from sklearn.base import clone
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import HistGradientBoostingRegressor
@@ -14,6 +15,7 @@ from sklearn.model_selection import KFold, cross_val_predict
 from sklearn.multioutput import MultiOutputRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler, TargetEncoder
+from sklearn.utils.fixes import parse_version
 
 from gpexperts.columns import ColumnEncoder
 from gpexperts.columns.frames import frame_of
@@ -25,6 +27,12 @@ _FOLDS = 3
 """Folds that give the standard deviation of a baseline's error."""
 _MOST_LEVELS = 255
 """That gradient boosting takes as a category, other levels and gaps included."""
+_ENCODER_FOLDS: dict[str, Any] = (
+    {"cv": KFold(5, shuffle=True, random_state=0)}
+    if parse_version(sklearn.__version__) >= parse_version("1.9")
+    else {"random_state": 0}
+)
+"""Settings of the target encoder that make its folds reproducible; scikit-learn 1.9 renamed them."""
 
 
 def baseline_inputs(encoder: ColumnEncoder, table: pa.Table) -> np.ndarray:
@@ -61,7 +69,7 @@ def baselines(encoder: ColumnEncoder, n_outputs: int) -> Iterator[tuple[str, Any
         ),
     )
     large = [k for k, n in levels.items() if n > _MOST_LEVELS]
-    means = TargetEncoder(target_type="continuous", random_state=0)
+    means = TargetEncoder(target_type="continuous", **_ENCODER_FOLDS)
     # The transformed columns come first, the others follow in their order.
     order = [*large, *(k for k in range(sum(widths)) if k not in large)]
     boosting = make_pipeline(
