@@ -25,7 +25,7 @@ FIXED: dict[str, Any] = {"optimizer": None, "n_selected": 2, "n_neighbors": 0}
 CASES: dict[str, dict[str, Any]] = {
     "defaults": {"kernel": "auto"},
     "full training": {"training": "full", "kernel": "rbf", "n_selected": 2, "n_neighbors": 0},
-    "two outputs": {"kernel": "rbf", "n_selected": 2, "n_neighbors": 0},
+    "two outputs": FIXED,
     "grbcm": {"aggregation": "grbcm", **FIXED},
     "rbcm": {"aggregation": "rbcm", **FIXED, "n_selected": "auto"},
     "random parts": {"partition": "random", "selection": "all", **FIXED, "n_selected": "auto"},

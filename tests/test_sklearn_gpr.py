@@ -16,7 +16,11 @@ import pytest
 
 from gpexperts import GaussianProcessRegressor
 
-pytestmark = pytest.mark.filterwarnings("default")
+pytestmark = [
+    pytest.mark.filterwarnings("default"),
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+    pytest.mark.filterwarnings("ignore::gpexperts.exceptions.ConstantTargetWarning"),
+]
 
 
 def sklearn_tests(estimator: type, name: str) -> ModuleType:
