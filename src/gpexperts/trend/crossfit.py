@@ -4,7 +4,7 @@ Residuals of rows that a regressor was fitted to are too small, and experts trai
 The rows are divided into five folds; the regressor of each fold is fitted to the others. For queries, one
 more regressor is fitted to all rows. Rows with equal inputs are in the same fold: otherwise a trend that is
 an input would tell them apart, and hide the noise that they show. The folds also choose the number of boosted
-trees, where early stopping would need rows of its own.
+trees, so that all other rows grow them: together if the rows are few, else the first one by early stopping.
 
 At most `MAX_ROWS` rows, drawn at random by row number, fit the trend, in this process. The other rows have
 been seen by no regressor, and get the trend of queries. So arrays and collections give the same trend.
@@ -35,7 +35,7 @@ from gpexperts.trend.regressors import (
 __all__ = ["FOLDS", "MAX_ROWS", "CrossFitted", "FoldedRows", "cross_fit", "draw_folds"]
 
 FOLDS = 5
-MAX_ROWS = 100_000
+MAX_ROWS = 200_000
 """Rows that the trend is fitted to, at most."""
 
 FEWEST_TREES, MORE_TREES = 50, 2
@@ -131,7 +131,8 @@ def cross_fit(setting: Any, folded: FoldedRows, seed: int, *, worst: float = np.
     if n < 2 * FOLDS:
         raise TrendError(f"trend={name!r} needs at least {2 * FOLDS} rows, got {n}. Use trend=None.")
     w = weights(rows.noise) if rows.noise.shape[1] else None
-    folds = _Folds(rows.X, w, fold, regressor, name, leaves_trees_open(setting, n))
+    named = isinstance(setting, str) and setting == "boosting"
+    folds = _Folds(rows.X, w, fold, regressor, name, leaves_trees_open(setting, n), stops_early=named)
     values, finals, errors = np.empty((n, p)), [], []
     for k in range(p):
         predicted = folds.predict(rows.y[:, k], worst)
@@ -171,13 +172,16 @@ class _Folds(NamedTuple):
     regressor: Any
     name: str
     open_trees: bool
-    """Whether the folds choose the number of trees."""
+    """Whether all folds choose the number of trees."""
+    stops_early: bool
+    """Whether the regressor of the first fold stops growing early where the number is not open."""
 
     def predict(self, y: np.ndarray, worst: float) -> tuple[np.ndarray, Any, float] | None:
         """Predict each target (n,) by the regressor of its fold.
 
         Also returned are the regressor to fit to all rows, and the error in units of the variance. Where the
-        number of trees is open, it is the one with the smallest error of all folds together.
+        number of trees is open, it is the one with the smallest error of all folds together. Where the first
+        fold stops early, the others and the last have as many trees, and no rows that stop them.
         """
         w = np.ones(len(y)) if self.weight is None else self.weight
         variance = _variance(y, w)
@@ -195,12 +199,12 @@ class _Folds(NamedTuple):
             if f == 0 and self.open_trees:
                 most = min(len(errors), max(FEWEST_TREES, MORE_TREES * (int(np.argmin(errors)) + 1)))
                 regressor = clone(regressor).set_params(max_iter=most)
+            elif f == 0 and self.stops_early:
+                regressor = clone(regressor).set_params(max_iter=one.n_iter_, early_stopping=False)
         best, values = int(np.argmin(errors)), np.empty(len(y))
         for f, stage in enumerate(stages):
             values[self.fold == f] = stage[best]
-        final = self.regressor
-        if self.open_trees:
-            final = clone(final).set_params(max_iter=best + 1)
+        final = clone(regressor).set_params(max_iter=best + 1) if self.open_trees else regressor
         return values, final, float(errors[best]) / (variance * weight)
 
     def fitted(self, regressor: Any, y: np.ndarray, some: Any = slice(None), where: str = "all rows") -> Any:
