@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+import numpy as np
+
 from gpexperts.choices import margins
 from gpexperts.engines.base import Engine
 from gpexperts.kernels.base import Covariance
+from gpexperts.kernels.stationary import StationaryCovariance
 from gpexperts.training.blocks import BlockSampler
 from gpexperts.training.evidence import Evidence
 from gpexperts.training.groups import start_by_groups
@@ -30,7 +33,9 @@ CHECKED = 1000, 96
 WORTHWHILE = 0.005
 """…if their score gains more than this, in nats per row."""
 UNEXPLAINED = 0.3
-"""Share of the variance that the prediction leaves, above which another start is tried."""
+"""Share of the variance that the prediction leaves, above which other starts are tried."""
+QUIET, LOUD = 0.05, 2.0
+"""Noise and signal of a start, in units of the variance of the targets."""
 
 
 class Polished(NamedTuple):
@@ -79,11 +84,15 @@ def polish(
     roughest = list(candidates)[-1]
     rough = candidates[roughest]
     if best.loo_error > UNEXPLAINED * sampler.variance and is_trainable(rough):
-        grouped = start_by_groups(rough, sampler, engine)
-        if grouped is not None:
-            scores["groups"] = evidence_of_fresh_rows(grouped, sampler, engine, *CHECKED)
-            if scores["groups"].score > best.score:
-                name, start, best = roughest, grouped, scores["groups"]
+        others = {
+            "groups": start_by_groups(rough, sampler, engine),
+            "little noise": trained_on_neighbours(_quiet(rough, sampler), sampler, engine, POLISHING),
+        }
+        for origin, other in others.items():
+            if other is not None:
+                scores[origin] = evidence_of_fresh_rows(other, sampler, engine, *CHECKED)
+                if scores[origin].score > best.score:
+                    name, start, best = roughest, other, scores[origin]
     for stage in POLISHING:
         trained = trained_on_neighbours(start, sampler, engine, (stage,))
         score = evidence_of_fresh_rows(trained, sampler, engine, *CHECKED)
@@ -93,10 +102,25 @@ def polish(
         start, best, scores["neighbours"] = trained, score, score
     losses = {how: -e.score for how, e in scores.items() if how != "neighbours"}
     origin = min(losses, key=losses.__getitem__)
-    others = margins(origin, losses)
+    compared = margins(origin, losses)
     reason = f"score {-losses[origin]:.4f} of {CHECKED[0]} rows given their neighbours"
-    reason += f", {others}" if others else ""
+    reason += f", {compared}" if compared else ""
     reason += "; started by groups of inputs" if origin == "groups" else ""
+    reason += "; started with little noise" if origin == "little noise" else ""
     reason += f"; {scores['neighbours'].score:.4f} after training on such rows"
     report(f"{name} chosen: {reason}")
     return Polished(name, start, scores, reason)
+
+
+def _quiet(covariance: StationaryCovariance, sampler: BlockSampler) -> StationaryCovariance:
+    """Return the kernel with little noise and a strong signal.
+
+    Where much is unexplained, blocks explain most of it as noise. Structure that only the nearest rows show,
+    such as that of flights of one hour, is found from the other side.
+    """
+    kernel, d = covariance.kernel, sampler.sample.X.shape[1]
+    is_signal = covariance.in_order_of_theta(1.0, np.zeros(d), 0.0) != 0.0
+    is_noise = covariance.in_order_of_theta(0.0, np.zeros(d), 1.0) != 0.0
+    theta = np.where(is_signal, np.log(LOUD * sampler.variance), kernel.theta)
+    theta[is_noise] = np.log(QUIET * sampler.variance)
+    return covariance.at(np.clip(theta, *kernel.bounds.T))
