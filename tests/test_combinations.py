@@ -44,6 +44,7 @@ MODELS |= {
     ],
     'noise="student"': [{"setup": "both", "noise": "student"}],
     'trend="linear" as mean': [{"setup": "both", "trend": "linear", "trend_role": "mean"}],
+    'trend="sparse" as mean': [{"setup": "both", "trend": "sparse", "optimizer": "lbfgs"}],
     "trend of trees": [{"setup": "both", "trend": HistGradientBoostingRegressor(max_iter=5)}],
     "trend as input": [
         {

@@ -23,8 +23,8 @@ def explained(
     model: FittedModel, formula: Formula, X: np.ndarray, batches: Batches, engine: Engine
 ) -> Explanation:
     """Return the selected experts of queries X (n, d) in the user's units, their predictions and weights."""
-    trend = None if model.trend is None else model.trend.predict(X)
-    X, offset = formula.inputs(X)
+    trend = None if model.trend is None else model.trend.predict(X).mean
+    X, added = formula.inputs(X)
     n, p = len(X), model.n_outputs
     index = formula.select(X)
     own, K = formula.n_own, formula.n_own + index.shape[1]
@@ -43,7 +43,7 @@ def explained(
     restore, scale = model.y_scale.restore, model.y_scale.scale
     expert_std = np.sqrt(expert_var)[:, :, None] * scale
     shared = formula.aggregator.needs_communication
-    mean, std = formula.restored(mean, var, offset)
+    mean, std = formula.restored(mean, var, added)
     return Explanation(
         experts=index,
         expert_mean=model.shaped(restore(expert_mean[:, own:])),

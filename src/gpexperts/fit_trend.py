@@ -18,24 +18,40 @@ from gpexperts.choices import Choice
 from gpexperts.columns import ColumnEncoder
 from gpexperts.exceptions import TrendError
 from gpexperts.fit_kernel import ScaledRows
+from gpexperts.partition.assign import EXACT_ROWS
+from gpexperts.partition.balanced import BalancedPartitioner
+from gpexperts.partition.base import sorted_parts
 from gpexperts.preprocess import GIVEN, quick_engine, quick_kernel
 from gpexperts.progress import reporters
 from gpexperts.rows.base import RowSource
 from gpexperts.settings import Settings
 from gpexperts.training.compare import (
     Scored,
+    Start,
     best_of,
     evidence_of,
     quick_score,
     reason_of,
     score_of_trained,
 )
-from gpexperts.trend import FOLDS, ROLES, CrossFitted, cross_fit, draw_folds
+from gpexperts.trend import (
+    FOLDS,
+    ROLES,
+    CrossFitted,
+    FoldedRows,
+    cross_fit,
+    cross_fit_sparse,
+    draw_folds,
+)
 from gpexperts.trend.regressors import NAMES
+from gpexperts.trend.sparse import InducingPoints
 from gpexperts.validation import is_auto
 
-__all__ = ["Trended", "compares_trends", "fit_trend"]
+__all__ = ["Trended", "fit_trend", "trains_first"]
 
+SPARSE = "sparse"
+INDUCING = 512
+"""Inducing points of a sparse GP."""
 FEWEST_ROWS = 500
 """Of fewer rows, "auto" tries no trend."""
 HOPELESS, UNSURE = 1.1, 10.0
@@ -52,9 +68,9 @@ class Trended(NamedTuple):
     choices: dict[str, Choice]
 
 
-def compares_trends(settings: Settings) -> bool:
-    """Whether the model without a trend is one of the candidates."""
-    return settings["trend"] is None or is_auto(settings["trend"])
+def trains_first(settings: Settings) -> bool:
+    """Whether a kernel is trained before the trend is fitted: none is allowed, or the trend needs it."""
+    return settings["trend"] in (None, SPARSE) or is_auto(settings["trend"])
 
 
 def fit_trend(
@@ -71,7 +87,7 @@ def fit_trend(
     rows : RowSource
         With the targets of the experts, in their own units.
     without : ScaledRows or None
-        The same rows with a kernel that was trained without a trend, where `compares_trends`.
+        The same rows with a kernel that was trained without a trend, where `trains_first`.
     settings : Settings
     random_state : RandomState
     encoder : ColumnEncoder
@@ -84,7 +100,7 @@ def fit_trend(
     if not is_auto(setting):
         reporters().start("fitting the trend")
         folded = draw_folds(rows, random_state)
-        trend = cross_fit(setting, folded, seed)
+        trend = _cross_fitted(setting, folded, without, seed)
         assert trend is not None
         candidates = _candidates([trend], settings)
         if len(candidates) == 1:
@@ -102,15 +118,39 @@ def fit_trend(
     none = comparison.without_trend()
     hopeless = HOPELESS + UNSURE / np.sqrt(len(folded.fold) / FOLDS)
     fitted: list[CrossFitted] = []
-    for name in NAMES:
+    for name in _names(rows, without):
         try:
-            found = cross_fit(name, folded, seed, worst=hopeless * none.relative_error)
+            found = _cross_fitted(name, folded, without, seed, worst=hopeless * none.relative_error)
         except TrendError as error:
             reporters().message(1, f"trend: {error}")
             continue
         if found is not None:
             fitted.append(found)
     return comparison.chosen(_candidates(fitted, settings), {"none": none})
+
+
+def _names(rows: RowSource, without: ScaledRows | None) -> list[str]:
+    """The trends that "auto" tries: no sparse GP where one expert holds all rows."""
+    trained = without is not None and without.trained is not None
+    sparse = rows.n > EXACT_ROWS and rows.n_outputs == 1 and trained
+    return [name for name in NAMES if name != SPARSE or sparse]
+
+
+def _cross_fitted(
+    setting: Any, folded: FoldedRows, scaled: ScaledRows | None, seed: int, worst: float = np.inf
+) -> CrossFitted | None:
+    """Fit a trend in folds; a sparse GP has the kernel of the model without a trend."""
+    if not (isinstance(setting, str) and setting == SPARSE):
+        return cross_fit(setting, folded, seed, worst=worst)
+    assert scaled is not None
+    assert scaled.trained is not None  # see `trains_first`, and the check of the settings
+    covariance = scaled.trained.covariance
+    X = scaled.sample.X
+    labels = BalancedPartitioner().partition(
+        X / covariance.metric(scaled.sampler.spread), min(INDUCING, len(X)), np.random.RandomState(seed)
+    )
+    Z = np.unique(sorted_parts(scaled.sample, labels).centroids, axis=0)
+    return cross_fit_sparse(InducingPoints(covariance, Z), scaled.units, folded, worst=worst)
 
 
 def _no_choice(rows: RowSource, settings: Settings) -> str:
@@ -131,8 +171,10 @@ def _candidates(fitted: list[CrossFitted], settings: Settings) -> dict[str, Cros
     found = {}
     for trend in fitted:
         # A GP with an input that is a linear function of the others is hardly another GP.
+        # The variance of a sparse GP is only used where it is the mean.
         linear = is_auto(settings["trend"]) and trend.trend.name == "linear"
-        for each in ("mean",) if linear and is_auto(role) else roles:
+        only = is_auto(role) and (linear or trend.trend.name == SPARSE)
+        for each in ("mean",) if only else roles:
             found[f"{trend.trend.name} as {_AS[each]}"] = trend.with_role(each)
     return found
 
@@ -169,9 +211,9 @@ class _Comparison(NamedTuple):
         for name, rows in mapped.items():
             if cannot_win(name, candidates, scores):
                 continue
-            scores[name] = self._score(rows)
+            scores[name] = self._score(rows, keeps_noise=candidates[name].trend.name == SPARSE)
             reporters().message(2, f"trend, {name}: NLPD {scores[name].nlpd:.4f}")
-        best = best_of(scores, by_error=True)
+        best = best_of(scores, by_error=True, same=f"{SPARSE} as mean")
         trend = candidates[best].finished() if best in candidates else None
         errors = {each.trend.name: each.error for each in candidates.values()}
         evidence: dict[str, Any] = {**evidence_of(scores), "cross_fitted_error": errors}
@@ -179,11 +221,13 @@ class _Comparison(NamedTuple):
         reporters().message(1, f"trend: {choice}")
         return Trended(self.rows if trend is None else self.rows.mapped(trend), trend, {"trend": choice})
 
-    def _score(self, rows: RowSource) -> Scored:
-        """Score rows after a short training."""
+    def _score(self, rows: RowSource, *, keeps_noise: bool = False) -> Scored:
+        """Score rows after a short training, which may start with the noise of the model without a trend."""
         kernel, start = quick_kernel(self.settings), None
-        if self.without is not None and self.without.trained is not None:
-            start, choice = self.without.trained.covariance, self.without.trained.choice
+        trained = None if self.without is None else self.without.trained
+        if self.without is not None and trained is not None:
+            start = Start(trained.covariance, self.without.units, keeps_noise)
+            choice = trained.choice
             kernel = kernel if choice is None else choice.value
         return quick_score(
             rows,

@@ -14,7 +14,7 @@ from gpexperts.scaling import Standardizer
 from gpexperts.selection import Selector
 from gpexperts.selection.base import checked_index
 from gpexperts.target import TargetTransform
-from gpexperts.trend import FittedTrend
+from gpexperts.trend import FittedTrend, TrendValues
 
 __all__ = ["Formula", "experts_inputs"]
 
@@ -40,8 +40,8 @@ class Formula:
     trend: FittedTrend | None = None
     target: TargetTransform | None = None
 
-    def inputs(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray | float]:
-        """Return encoded inputs (n, d) in the units of the experts, and what the trend adds (n, p)."""
+    def inputs(self, X: np.ndarray) -> tuple[np.ndarray, TrendValues]:
+        """Return encoded inputs (n, d) in the units of the experts, and what the trend adds."""
         return experts_inputs(X, self.trend, self.x_scale)
 
     def select(self, X: np.ndarray) -> np.ndarray:
@@ -80,26 +80,27 @@ class Formula:
         return self.variance_scale * prediction.observation_var(self.noise_variance)
 
     def restored(
-        self, mean: np.ndarray, var: np.ndarray, offset: np.ndarray | float
+        self, mean: np.ndarray, var: np.ndarray, added: TrendValues, *, latent: bool = False
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return mean and standard deviation (n, p) in the user's units; `offset` is what the trend adds."""
-        transformed = self.transformed(mean, var, offset)
+        """Return mean and standard deviation (n, p) in the user's units; `added` is what the trend adds."""
+        transformed = self.transformed(mean, var, added, latent=latent)
         return transformed if self.target is None else self.target.moments(*transformed)
 
     def transformed(
-        self, mean: np.ndarray, var: np.ndarray, offset: np.ndarray | float
+        self, mean: np.ndarray, var: np.ndarray, added: TrendValues, *, latent: bool = False
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return mean and standard deviation (n, p) of the transformed targets, in their units."""
-        return self.y_scale.restore(mean) + offset, np.sqrt(var) * self.y_scale.scale
+        error = added.var if latent else added.excess
+        return self.y_scale.restore(mean) + added.mean, np.sqrt(var * self.y_scale.scale**2 + error)
 
     def interval(
-        self, mean: np.ndarray, var: np.ndarray, offset: np.ndarray | float, widths: Widths
+        self, mean: np.ndarray, var: np.ndarray, added: TrendValues, widths: Widths
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return lower and upper ends (n, p) of intervals in the user's units.
 
         `widths` are those of the transformed targets, which depend on the std of these.
         """
-        centre, std = self.transformed(mean, var, offset)
+        centre, std = self.transformed(mean, var, added)
         half = widths(std) * std
         ends = centre - half, centre + half
         return ends if self.target is None else (self.target.inverse(ends[0]), self.target.inverse(ends[1]))
@@ -107,9 +108,10 @@ class Formula:
 
 def experts_inputs(
     X: np.ndarray, trend: FittedTrend | None, x_scale: Standardizer
-) -> tuple[np.ndarray, np.ndarray | float]:
-    """Return encoded inputs (n, d) in the units of the experts, and what the trend adds (n, p)."""
+) -> tuple[np.ndarray, TrendValues]:
+    """Return encoded inputs (n, d) in the units of the experts, and what the trend adds."""
     if trend is None:
-        return x_scale.transform(X), 0.0
+        return x_scale.transform(X), TrendValues.nothing(len(X))
     values = trend.predict(X)
-    return x_scale.transform(trend.inputs(X, values)), values if trend.is_mean else 0.0
+    inputs = x_scale.transform(trend.inputs(X, values.mean))
+    return inputs, values if trend.is_mean else TrendValues.nothing(len(X))

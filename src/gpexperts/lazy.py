@@ -21,6 +21,7 @@ from gpexperts.experts.dask import DaskExperts, Gathered
 from gpexperts.formula import Formula
 from gpexperts.predictor import Predictor
 from gpexperts.rows.collections import checked_inputs, lazy_partitions
+from gpexperts.trend import TrendValues
 
 __all__ = ["compute", "lazy_interval", "predict_lazily"]
 
@@ -69,11 +70,11 @@ def predict_lazily(
         # Each task depends on the formula or on several others. Dask fuses chains of single dependencies
         # differently from one call of compute to the next: one name would stand for different work.
         queries_b = engine.task(f"queries {b}", _queries, b, block, formula, topic)
-        X_b, offset = (engine.task(f"queries {b}", _item, queries_b, k, formula) for k in (0, 1))
+        X_b, added = (engine.task(f"queries {b}", _item, queries_b, k, formula) for k in (0, 1))
         index = engine.task(f"selected experts of queries {b}", _selected, X_b, formula)
         gathered = experts.graph(X_b, index, everything, predictor.formula.request)
         predicted = engine.task(
-            f"predictions {b}", _predicted, gathered, offset, formula, latent, _Opaque(widths), topic
+            f"predictions {b}", _predicted, gathered, added, formula, latent, _Opaque(widths), topic
         )
         n = queries.lengths[b] if queries.lengths is not None else np.nan
         shape = (n,) if model.one_output else (n, model.n_outputs)
@@ -153,7 +154,7 @@ def _report(topic: str, **news: Any) -> None:
     get_worker().log_event(topic, {"repaired": 0, "jitter": [], "columns": [], "partition": 0, **news})
 
 
-def _queries(number: int, X: Any, formula: Formula, topic: str) -> tuple[np.ndarray, np.ndarray | float]:
+def _queries(number: int, X: Any, formula: Formula, topic: str) -> tuple[np.ndarray, TrendValues]:
     """The queries of a partition in the units of the experts, and what the trend adds."""
     X, d = checked_inputs(number, X), formula.encoder.n_features
     if X.shape[1] != d:
@@ -172,7 +173,7 @@ def _selected(X: np.ndarray, formula: Formula) -> np.ndarray:
 
 def _predicted(
     gathered: Gathered,
-    offset: np.ndarray | float,
+    added: TrendValues,
     formula: Formula,
     latent: bool,
     widths: _Opaque,
@@ -184,8 +185,8 @@ def _predicted(
         _report(topic, repaired=prediction.repaired, jitter=list(gathered.jitter.items()))
     var = formula.variance(prediction, latent)
     if widths.value is not None:
-        return formula.interval(prediction.mean, var, offset, widths.value)
-    return formula.restored(prediction.mean, var, offset)
+        return formula.interval(prediction.mean, var, added, widths.value)
+    return formula.restored(prediction.mean, var, added, latent=latent)
 
 
 def _value(

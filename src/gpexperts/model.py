@@ -16,7 +16,7 @@ from gpexperts.rows.base import Rows, Units
 from gpexperts.scaling import Standardizer
 from gpexperts.target import TargetTransform
 from gpexperts.training.likelihood import TraceRow
-from gpexperts.trend import FittedTrend
+from gpexperts.trend import FittedTrend, TrendValues
 
 __all__ = ["FittedModel", "Seeds"]
 
@@ -77,8 +77,8 @@ class FittedModel:
         """The trained covariance, shared by all experts."""
         return self.experts.covariance
 
-    def inputs(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray | float]:
-        """Return encoded inputs (n, d) in the units of the experts, and what the trend adds (n, p)."""
+    def inputs(self, X: np.ndarray) -> tuple[np.ndarray, TrendValues]:
+        """Return encoded inputs (n, d) in the units of the experts, and what the trend adds."""
         return experts_inputs(X, self.trend, self.x_scale)
 
     def user_inputs(self, X: np.ndarray) -> np.ndarray:
@@ -102,15 +102,14 @@ class FittedModel:
         if self.target is not None:
             X, y, noise = self.target(Rows(np.arange(len(X)), X, y, noise))
         if self.trend is not None:
-            values = self.trend.predict(X)
-            X, y = self.trend.inputs(X, values), self.trend.residuals(y, values)
+            X, y = self.trend.rows(X, y, self.trend.predict(X).mean)
         return Observations(*Units(self.x_scale, self.y_scale, self.weight_unit).apply(X, y, noise))
 
     def user_targets(self, X: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Return targets (k, p) of experts in the user's units; the trend at X (k, d') is that of queries."""
         y = self.y_scale.restore(y)
         if self.trend is not None and self.trend.is_mean:
-            y = y + self.trend.predict(self.user_inputs(X))
+            y = y + self.trend.predict(self.user_inputs(X)).mean
         return np.asarray(y if self.target is None else self.target.inverse(y))
 
     @property

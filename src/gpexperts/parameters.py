@@ -156,9 +156,10 @@ PARAMETERS: dict[str, Parameter] = {
     ),
     "trend": Parameter(
         "auto",
-        '{"auto", None, "linear", "boosting"} or regressor',
+        '{"auto", None, "linear", "boosting", "sparse"} or regressor',
         "A regressor that the experts build on, fitted in five folds so that no row is predicted by one that "
-        'has seen it. "boosting" is scikit-learn\'s HistGradientBoosting. "auto" tries both and none, and '
+        'has seen it. "boosting" is scikit-learn\'s HistGradientBoosting, "sparse" a GP with inducing points '
+        'that summarise all rows, for smooth functions with much noise. "auto" tries them and none, and '
         "keeps what the density of rows given their neighbours prefers. If hyperparameters are given, and "
         "for fewer than 500 rows, it is None. Of more than 100,000 rows, also on a cluster, a sample fits "
         "the trend.",

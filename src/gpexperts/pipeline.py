@@ -9,6 +9,7 @@ Rows of this process and rows on a cluster take the same way; they differ in whe
 from __future__ import annotations
 
 from copy import deepcopy
+from dataclasses import replace
 
 import numpy as np
 
@@ -17,8 +18,8 @@ from gpexperts.columns import ColumnEncoder
 from gpexperts.experts.build import Assigned
 from gpexperts.experts.store import Observations
 from gpexperts.fit_experts import check_fit_memory, fit_experts
-from gpexperts.fit_kernel import Streams, fit_kernel
-from gpexperts.fit_trend import compares_trends, fit_trend
+from gpexperts.fit_kernel import ScaledRows, Streams, fit_kernel
+from gpexperts.fit_trend import fit_trend, trains_first
 from gpexperts.model import FittedModel
 from gpexperts.partition.assign import Plan, labels_per_row, plan_parts
 from gpexperts.preprocess import Prepared, prepare_rows
@@ -27,7 +28,7 @@ from gpexperts.rows.base import SAMPLE_ROWS, Rows, RowSource, Units
 from gpexperts.rows.dask import DaskRows
 from gpexperts.settings import Settings
 from gpexperts.student import with_student_noise
-from gpexperts.trend.fitted import FittedTrend
+from gpexperts.trend import CrossFitted, FittedTrend
 
 __all__ = ["fit_model"]
 
@@ -71,7 +72,7 @@ def fit_model(
     prepared = prepare_rows(rows, settings, streams.trend, encoder)
     rows, student = _kept(prepared.rows, rows), prepared.outliers is not None
     same, scaled = deepcopy(streams), None
-    if compares_trends(settings):
+    if trains_first(settings):
         scaled = fit_kernel(rows, settings, streams, encoder.layout(rows.n_features), student=student)
     trended = fit_trend(rows, scaled, settings, streams.trend, encoder)
     rows, found = _kept(trended.rows, rows), trended.trend
@@ -79,7 +80,7 @@ def fit_model(
     layout = encoder.layout(rows.n_features)
     if found is not None or scaled is None:
         streams = deepcopy(same)
-        scaled = fit_kernel(rows, settings, streams, layout, student=student)
+        scaled = fit_kernel(rows, _of_rest(settings, scaled, found), streams, layout, student=student)
     fitted = fit_experts(scaled, plan, settings, streams)
     if student:
         fitted = with_student_noise(fitted, rows, plan, settings, same, layout)
@@ -109,6 +110,15 @@ def fit_model(
     )
 
 
+def _of_rest(settings: Settings, scaled: ScaledRows | None, found: CrossFitted | None) -> Settings:
+    """The settings of the second training: what a sparse GP leaves has its kernel, at another θ."""
+    trained = None if scaled is None else scaled.trained
+    sparse = found is not None and found.trend.sparse is not None
+    if not sparse or settings.kernel_is_object or trained is None or trained.choice is None:
+        return settings
+    return replace(settings, values={**settings.values, "kernel": trained.choice.value})
+
+
 def _kept(rows: RowSource, before: RowSource) -> RowSource:
     """Keep rows on the cluster, once something has changed them."""
     return rows.kept() if isinstance(rows, DaskRows) and rows is not before else rows
@@ -122,8 +132,7 @@ def _observations(rows: Rows, prepared: Prepared, trend: FittedTrend | None, uni
         rows = Rows(rows.number, *prepared.outliers(rows._replace(number=np.full(len(rows.number), -1))))
     _, X, y, noise = rows
     if trend is not None:
-        values = trend.predict(X)
-        X, y = trend.inputs(X, values), trend.residuals(y, values)
+        X, y = trend.rows(X, y, trend.predict(X).mean)
     return Observations(*units.apply(X, y, noise))
 
 

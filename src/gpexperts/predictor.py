@@ -229,10 +229,10 @@ class Predictor:
     def interval(self, X: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the mean and the ends (n, p) of intervals for queries (n, d), in the user's units."""
         widths = self.interval_widths(level)
-        X, offset = self.formula.inputs(X)
+        X, added = self.formula.inputs(X)
         moments = self._moments(X, latent=False)
-        mean, _ = self.formula.restored(*moments, offset)
-        return mean, *self.formula.interval(*moments, offset, widths)
+        mean, _ = self.formula.restored(*moments, added)
+        return mean, *self.formula.interval(*moments, added, widths)
 
     def score_terms(self, X: np.ndarray, y: np.ndarray) -> dict[str, np.ndarray]:
         """Return `ScoreTerms` by name, of the shape of y; nothing where the target is not transformed."""
@@ -243,8 +243,8 @@ class Predictor:
 
     def scored(self, X: np.ndarray, y: np.ndarray) -> ScoreTerms:
         """Compare targets y (n, p), in the user's units, with their predictions."""
-        X, offset = self.formula.inputs(X)
-        mean, std = self.formula.transformed(*self._moments(X, latent=False), offset)
+        X, added = self.formula.inputs(X)
+        mean, std = self.formula.transformed(*self._moments(X, latent=False), added)
         return ScoreTerms.of(self.model.target, y, mean, std)
 
     def predict(self, X: np.ndarray, *, return_std: bool, latent: bool) -> tuple[np.ndarray, np.ndarray]:
@@ -258,13 +258,13 @@ class Predictor:
         latent : bool
             Whether std is that of the noise-free function.
         """
-        X, offset = self.formula.inputs(X)
+        X, added = self.formula.inputs(X)
         single = self.formula.n_selected == 1 and self.formula.n_neighbors == 0 and self.model.target is None
         if single and not return_std and self.formula.aggregator.keeps_single_mean:
             mean = expert_means(self.model, self.settings, X, self.formula.select(X))[:, 0]
             self.report_jitter()
-            return self.model.y_scale.restore(mean) + offset, np.empty((0, self.model.n_outputs))
-        return self.formula.restored(*self._moments(X, latent), offset)
+            return self.model.y_scale.restore(mean) + added.mean, np.empty((0, self.model.n_outputs))
+        return self.formula.restored(*self._moments(X, latent), added, latent=latent)
 
     def interval_widths(self, level: float) -> Widths:
         """Half the width of intervals in units of std of the transformed target, as a function of it."""

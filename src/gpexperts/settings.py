@@ -225,6 +225,12 @@ def _check_trend(values: Mapping[str, Any]) -> None:
             f"trend must be None, {', '.join(map(repr, NAMES))}, 'auto' or a regressor with fit and predict, "
             f"got {trend!r}."
         )
+    untrained = values["optimizer"] is None or values["training"] == "full"
+    if isinstance(trend, str) and trend == "sparse" and untrained:
+        raise ValueError(
+            "trend='sparse' trains the kernel before it, and again for what it leaves: use training='auto' "
+            f"and an optimizer, got training={values['training']!r}, optimizer={values['optimizer']!r}."
+        )
     if trend is not None and role in ("input", "both") and isinstance(values["kernel"], Kernel):
         raise ValueError(
             f"trend_role={role!r} adds an input, but the kernel object has the length scales of X. Name a "

@@ -38,7 +38,7 @@ def test_leave_one_out_has_the_noise_of_each_row(setup: str) -> None:
 def test_a_trend_is_added_to_what_experts_predict() -> None:
     model = fixed(X, Y + 3.0 * X[:, 0], "both", trend="linear", trend_role="mean")
     fitted = model.model_
-    trend = fitted.trend.predict(X_NEW)[:, 0]
+    trend = fitted.trend.predict(X_NEW).mean[:, 0]
     residual = fitted.experts.y[np.argsort(fitted.experts.numbers), 0]
     plain = fixed(X, residual, "both", partition=model.labels_)
     for one, other in zip(

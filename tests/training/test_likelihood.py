@@ -117,7 +117,7 @@ def test_hyperparameters_at_a_bound_are_named(problem: Problem) -> None:
     kernel = trained(problem, 1.0 * RBF([1.0, 1.0], [(0.1, 10.0), (0.01, 0.02)]) + WhiteKernel(0.05))
     with pytest.warns(BoundWarning, match=r"k1__k2__length_scale\[1\] = 0\.02 \(upper bound\)"):
         warn_of_bounds(kernel)
-    warn_of_bounds(kernel, length_scales=False)
+    warn_of_bounds(kernel, named=True)
 
 
 def test_inside_the_bounds_there_is_no_warning() -> None:

@@ -90,8 +90,8 @@ def test_no_row_is_predicted_by_a_regressor_that_has_seen_it() -> None:
     assert found is not None
     found = found.finished()
     np.testing.assert_array_equal(found.values, 0.0)
-    np.testing.assert_array_equal(found.trend.predict(X), 1.0)
-    np.testing.assert_array_equal(found.trend.predict(T), 0.0)
+    np.testing.assert_array_equal(found.trend.predict(X).mean, 1.0)
+    np.testing.assert_array_equal(found.trend.predict(T).mean, 0.0)
 
 
 def test_rows_with_equal_inputs_are_in_one_fold() -> None:
@@ -134,7 +134,7 @@ def test_rows_outside_the_sample_get_the_trend_of_queries(monkeypatch: pytest.Mo
     assert found is not None
     assert len(found.number) == 60
     outside = np.setdiff1d(np.arange(150), found.number)
-    np.testing.assert_array_equal(found.at(outside, X[outside]), found.trend.predict(X[outside]))
+    np.testing.assert_array_equal(found.at(outside, X[outside]), found.trend.predict(X[outside]).mean)
     values = found.at(np.arange(150), X)
     np.testing.assert_array_equal(values[found.number], found.values)
 
@@ -146,7 +146,7 @@ def test_weights_reach_the_regressor() -> None:
     )
     assert fitted.model_.trend is not None
     expected = LinearRegression().fit(X, Y, sample_weight=weight)
-    np.testing.assert_allclose(fitted.model_.trend.predict(T)[:, 0], expected.predict(T), rtol=1e-9)
+    np.testing.assert_allclose(fitted.model_.trend.predict(T).mean[:, 0], expected.predict(T), rtol=1e-9)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.gaussian_process.kernels import Kernel
 
 from gpexperts.calibration import ABSENT, HELD_OUT, HOLDING, METHODS
 from gpexperts.choices import Choice
@@ -14,29 +13,21 @@ from gpexperts.experts.local import LocalExperts
 from gpexperts.experts.store import ExpertStore, Observations
 from gpexperts.io.columns import encoder_tree, restored_encoder
 from gpexperts.io.container import Streamed
-from gpexperts.io.trends import restored_target, restored_trend, target_tree, trend_tree
+from gpexperts.io.covariances import covariance_values, restored_covariance
+from gpexperts.io.trends import added_inputs, restored_target, restored_trend, target_tree, trend_tree
 from gpexperts.io.values import Decoder, Encoder, is_int, require
-from gpexperts.kernels.base import Covariance
-from gpexperts.kernels.named import covariance_of
-from gpexperts.kernels.raw import RawInputs
 from gpexperts.model import FittedModel, Seeds
 from gpexperts.row_noise import plain, weights
 from gpexperts.scaling import Standardizer
 from gpexperts.settings import Settings
 from gpexperts.training.likelihood import TraceRow
-from gpexperts.trend import FittedTrend
 
-__all__ = ["check_kernel", "choice_trees", "model_tree", "restored_choices", "restored_model"]
+__all__ = ["choice_trees", "model_tree", "restored_choices", "restored_model"]
 
 _BATCH = 64 * 1024**2
 """Bytes of rows that are fetched from a cluster at once."""
 _MAX_STEPS = 10_000
 """Steps of training in a trace."""
-
-
-def check_kernel(kernel: Kernel) -> None:
-    """Refuse a kernel whose hyperparameters cannot be read or printed."""
-    require(bool(np.isfinite(kernel.theta).all()) and str(kernel) != "", "the kernel is not finite")
 
 
 def model_tree(out: Encoder, model: FittedModel) -> dict[str, Any]:
@@ -47,8 +38,7 @@ def model_tree(out: Encoder, model: FittedModel) -> dict[str, Any]:
     values = {
         "x_scale": [model.x_scale.shift, model.x_scale.scale],
         "y_scale": [model.y_scale.shift, model.y_scale.scale],
-        "kernel": model.covariance.kernel,
-        "raw_inputs": isinstance(model.covariance, RawInputs),
+        **covariance_values(model.covariance),
         "X": X,
         "y": y,
         "numbers": numbers,
@@ -106,8 +96,10 @@ def restored_model(read: Decoder, tree: dict[str, Any], settings: Settings) -> F
         for name, width in (("x_scale", d), ("y_scale", p))
     )
     require(bool((x_scale.scale > 0).all() and (y_scale.scale > 0).all()), "a scale is not positive")
-    trend = _trend(read, tree["trend"], d, p)
-    encoder = restored_encoder(read, tree["columns"], d - (0 if trend is None else trend.n_inputs))
+    n_inputs = d - (0 if tree["trend"] is None else added_inputs(tree["trend"], p))
+    require(n_inputs > 0, "there are no inputs beside the trend")
+    encoder = restored_encoder(read, tree["columns"], n_inputs)
+    trend = restored_trend(read, tree["trend"], n_inputs, p, encoder.layout(n_inputs).scale_index)
     noise = _noise(read, tree["noise"], n)
     shared, held_out = (_observations(read, tree[name], d, p, noise) for name in ("shared", "held_out"))
     seen = n + (0 if shared is None else len(shared.X))
@@ -116,7 +108,7 @@ def restored_model(read: Decoder, tree: dict[str, Any], settings: Settings) -> F
         X,
         y,
         offsets,
-        _covariance(read, tree, x_scale, X, encoder.layout(d).scale_index),
+        restored_covariance(read, tree, x_scale, X, encoder.layout(d).scale_index),
         numbers=_numbers(read, tree["numbers"], n, seen),
         noise=noise,
         shared=shared,
@@ -166,15 +158,6 @@ def restored_model(read: Decoder, tree: dict[str, Any], settings: Settings) -> F
     )
 
 
-def _trend(read: Decoder, tree: Any, d: int, p: int) -> FittedTrend | None:
-    """Restore the trend, where experts have d inputs."""
-    if tree is None:
-        return None
-    own = d - (p if tree["role"] in ("input", "both") else 0)
-    require(own > 0, "there are no inputs beside the trend")
-    return restored_trend(read, tree, own, p)
-
-
 def _numbers(read: Decoder, tree: Any, n: int, total: int) -> np.ndarray:
     """Restore the number of each of n rows among all training rows."""
     numbers = read.array(tree, (n,), np.int64)
@@ -202,37 +185,6 @@ def _noise(read: Decoder, tree: Any, n: int) -> np.ndarray:
     require(noise.shape[1] in (2, 4), "the table of noise has other columns")
     require(bool((weights(noise) > 0).all() and (noise >= 0).all()), "a weight is not positive")
     return noise
-
-
-def _covariance(
-    read: Decoder,
-    tree: dict[str, Any],
-    x_scale: Standardizer,
-    X: np.ndarray,
-    scale_index: np.ndarray | None,
-) -> Covariance:
-    """Restore the covariance and evaluate it on two rows: its parameters may have any values."""
-    kernel = read.decode(tree["kernel"])
-    require(isinstance(kernel, Kernel), "the kernel is not a kernel")
-    check_kernel(kernel)
-    if tree["raw_inputs"]:
-        covariance: Covariance = RawInputs(kernel, x_scale, scale_index)
-    else:
-        covariance = covariance_of(kernel, scale_index)
-    X, d = X[:2], X.shape[1]
-    gram, variance, metric = covariance(X, X), covariance.prior_variance(X), covariance.metric(np.ones(d))
-    require(
-        0.0 <= covariance.noise_variance < np.inf
-        and gram.shape == (len(X), len(X))
-        and bool(np.isfinite(gram).all())
-        and np.allclose(gram, gram.T)
-        and variance.shape == (len(X),)
-        and bool(((variance >= 0) & (variance < np.inf)).all())
-        and metric.shape == (d,)
-        and bool(((metric > 0) & (metric < np.inf)).all()),
-        "the kernel is not a covariance of the inputs",
-    )
-    return covariance
 
 
 def _trace(read: Decoder, columns: Any) -> tuple[TraceRow, ...]:

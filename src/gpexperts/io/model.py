@@ -21,7 +21,8 @@ from gpexperts.exceptions import CorruptModelError, UnsavableModelError
 from gpexperts.experts.local import LocalExperts
 from gpexperts.experts.store import ExpertStore
 from gpexperts.io import container
-from gpexperts.io.fitted import check_kernel, choice_trees, model_tree, restored_choices, restored_model
+from gpexperts.io.covariances import check_kernel
+from gpexperts.io.fitted import choice_trees, model_tree, restored_choices, restored_model
 from gpexperts.io.selectors import restored_selector, selector_tree
 from gpexperts.io.values import Decoder, Encoder, is_int, require
 from gpexperts.linalg.cholesky import InverseFactor

@@ -6,15 +6,20 @@ from typing import Any
 
 import numpy as np
 
-from gpexperts.exceptions import UnsavableModelError
+from gpexperts.exceptions import CorruptModelError, NotPositiveDefiniteError, UnsavableModelError
+from gpexperts.io.covariances import covariance_values, restored_covariance
 from gpexperts.io.values import Decoder, Encoder, require
+from gpexperts.scaling import Standardizer
 from gpexperts.target import Log, TargetTransform, YeoJohnson
 from gpexperts.trend import ROLES, FittedTrend
 from gpexperts.trend.regressors import Linear, Predictor
+from gpexperts.trend.sparse import InducingPoints, SparseGP
 from gpexperts.trend.trees import Trees
 
-__all__ = ["restored_target", "restored_trend", "target_tree", "trend_tree"]
+__all__ = ["added_inputs", "restored_target", "restored_trend", "target_tree", "trend_tree"]
 
+_MOST_POINTS = 4096
+"""Inducing points of a trend: the time to restore them grows with their third power."""
 _ARRAYS = {
     "start": np.int64,
     "feature": np.int64,
@@ -31,19 +36,38 @@ def trend_tree(out: Encoder, trend: FittedTrend | None) -> Any:
     if trend is None:
         return None
     for predictor in trend.predictors:
-        if not isinstance(predictor, (Linear, Trees)):
+        if not isinstance(predictor, (Linear, Trees, SparseGP)):
             raise UnsavableModelError(
                 f"This model cannot be saved as .gpx: its trend is a {type(predictor).__module__}."
-                f"{type(predictor).__qualname__}. A model file can only hold the trends 'linear' and "
-                "'boosting', so that it is safe to open. Use one of these, or pickle the model."
+                f"{type(predictor).__qualname__}. A model file can only hold the trends 'linear', "
+                "'boosting' and 'sparse', so that it is safe to open. Use one of these, or pickle the model."
             )
     return {
         "role": trend.role,
         "name": trend.name,
         "predictors": [
-            out.named(vars(predictor), f"model.trend[{k}]") for k, predictor in enumerate(trend.predictors)
+            out.named(_values(predictor), f"model.trend[{k}]") for k, predictor in enumerate(trend.predictors)
         ],
     }
+
+
+def _values(predictor: Linear | Trees | SparseGP) -> dict[str, Any]:
+    if not isinstance(predictor, SparseGP):
+        return vars(predictor)
+    return {
+        **covariance_values(predictor.points.covariance),
+        "Z": predictor.points.Z,
+        "x_scale": [predictor.x_scale.shift, predictor.x_scale.scale],
+        "y_scale": [predictor.y_scale.shift, predictor.y_scale.scale],
+        "weights": predictor.coef,
+        "factor": predictor.factor,
+        "average_var": predictor.average_var,
+    }
+
+
+def added_inputs(tree: dict[str, Any], p: int) -> int:
+    """How many inputs the trend of a tree adds, for p outputs."""
+    return p if tree["role"] in ("input", "both") else 0
 
 
 def target_tree(out: Encoder, target: TargetTransform | None) -> Any:
@@ -70,16 +94,22 @@ def restored_target(read: Decoder, tree: Any, p: int) -> TargetTransform | None:
     return YeoJohnson(power, scale)
 
 
-def restored_trend(read: Decoder, tree: Any, d: int, p: int) -> FittedTrend | None:
-    """Return the trend of a tree, for d inputs of the user and p outputs."""
+def restored_trend(
+    read: Decoder, tree: Any, d: int, p: int, scale_index: np.ndarray | None
+) -> FittedTrend | None:
+    """Return the trend of a tree, for d inputs of the user, their length scales and p outputs."""
     if tree is None:
         return None
     require(tree["role"] in ROLES and isinstance(tree["name"], str), "the trend has no role")
     require(len(tree["predictors"]) == p, "there is not one trend per output")
-    return FittedTrend(tree["role"], tree["name"], tuple(_predictor(read, t, d) for t in tree["predictors"]))
+    return FittedTrend(
+        tree["role"], tree["name"], tuple(_predictor(read, t, d, scale_index) for t in tree["predictors"])
+    )
 
 
-def _predictor(read: Decoder, tree: dict[str, Any], d: int) -> Predictor:
+def _predictor(read: Decoder, tree: dict[str, Any], d: int, scale_index: np.ndarray | None) -> Predictor:
+    if "kernel" in tree:
+        return _sparse(read, tree, d, scale_index)
     if "coef" in tree:
         linear = Linear(read.array(tree["coef"], (d,)), read.decode(tree["intercept"]))
         require(isinstance(linear.intercept, float), "the intercept of the trend is not a number")
@@ -93,6 +123,31 @@ def _predictor(read: Decoder, tree: dict[str, Any], d: int) -> Predictor:
     )
     _check_trees(trees, nodes, d)
     return trees
+
+
+def _sparse(read: Decoder, tree: dict[str, Any], d: int, scale_index: np.ndarray | None) -> SparseGP:
+    """Restore a sparse GP; the factor of its inducing points is computed again, which checks them."""
+    x_scale, y_scale = (
+        Standardizer(*(read.array(part, (width,)) for part in tree[name]))
+        for name, width in (("x_scale", d), ("y_scale", 1))
+    )
+    require(
+        bool((x_scale.scale > 0).all() and (y_scale.scale > 0).all()), "a scale of the trend is not positive"
+    )
+    Z = read.array(tree["Z"], (None, d))
+    u = len(Z)
+    require(0 < u <= _MOST_POINTS, "the trend has no inducing points, or too many")
+    points = InducingPoints(restored_covariance(read, tree, x_scale, Z, scale_index), Z)
+    coef, factor = read.array(tree["weights"], (u,)), read.array(tree["factor"], (u, u))
+    require(bool((np.diagonal(factor) > 0).all()), "the factor of the trend is not positive")
+    average_var = read.decode(tree["average_var"])
+    require(isinstance(average_var, float) and average_var >= 0.0, "the variance of the trend is negative")
+    sparse = SparseGP(points, x_scale, y_scale, coef, factor, average_var)
+    try:
+        sparse.moments(x_scale.restore(Z[:1]))
+    except NotPositiveDefiniteError as error:
+        raise CorruptModelError("the inducing points of the trend have no covariance matrix.") from error
+    return sparse
 
 
 def _check_trees(trees: Trees, nodes: int, d: int) -> None:

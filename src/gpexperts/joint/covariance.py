@@ -5,7 +5,9 @@ function (I, −W) of the values of f at X and U, minus W ε. Hence their covari
 
     Σ = V ᵀ k(Z, Z) V + W D Wᵀ,    Z = (X, U),   V = (I, −W)ᵀ,   D the noise variances of the rows,
 
-which is positive semi-definite. The variance of a weighted sum replaces V by one column, V A.
+which is positive semi-definite. The variance of a weighted sum replaces V by one column, V A. The errors of a
+trend that is a sparse GP have the posterior covariance of that GP, which is added. The learned noise of the
+experts contains its average variance.
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ from gpexperts.joint.weights import (
 from gpexperts.kernels.base import Covariance
 from gpexperts.memory import bytes_of, readable_size
 from gpexperts.predictor import Predictor
+from gpexperts.trend.sparse import SparseGP
 
 __all__ = ["WeightedSum", "error_covariance", "predicted_covariance", "weighted_sum"]
 
@@ -67,7 +70,8 @@ def predicted_covariance(predictor: Predictor, X: np.ndarray, latent: bool) -> t
     check_untransformed(predictor, "return_cov=True")
     n, p = len(X), predictor.model.n_outputs
     _check_size(predictor, n)
-    X, offset = predictor.formula.inputs(X)
+    given = X
+    X, added = predictor.formula.inputs(X)
     linear = linear_predictions(predictor, X)
     errors = error_covariance(linear, _engine(predictor), predictor.settings.work_budget)
     scale = predictor.model.y_scale.scale
@@ -78,7 +82,23 @@ def predicted_covariance(predictor: Predictor, X: np.ndarray, latent: bool) -> t
         covariance = np.empty((n, n, p))
         for output, factor in enumerate(np.sqrt(linear.correction).T * scale[:, None]):
             np.multiply(errors, np.outer(factor, factor), out=covariance[:, :, output])
-    return predictor.model.y_scale.restore(linear.mean) + offset, covariance
+    trend = predictor.model.trend
+    if trend is not None and trend.sparse is not None:
+        of_trend = _trend_covariance(trend.sparse, given)
+        if not latent:
+            noise = linear.correction[:, 0] * predictor.formula.noise_variance * scale[0] ** 2
+            of_trend[np.diag_indices(n)] -= np.minimum(added.contained[:, 0], noise)
+        covariance += of_trend[:, :, None]
+    return predictor.model.y_scale.restore(linear.mean) + added.mean, covariance
+
+
+def _trend_covariance(sparse: SparseGP, X: np.ndarray) -> np.ndarray:
+    """Covariance (n, n) of the errors of a sparse GP at inputs X (n, d), in the units of the target."""
+    X = sparse.inputs(X)
+    v = sparse.points.features(X)
+    given = sparse.whitened(v)
+    covariance = sparse.points.covariance.gram(X) - v.T @ v + given.T @ given
+    return 0.5 * sparse.variance_unit * (covariance + covariance.T)
 
 
 def _check_size(predictor: Predictor, n: int) -> None:
@@ -126,10 +146,10 @@ def weighted_sum(predictor: Predictor, X: np.ndarray, weights: np.ndarray, laten
     """
     check_linear(predictor, "predict_sum")
     check_untransformed(predictor, "predict_sum")
-    model = predictor.model
-    X, offset = model.inputs(X)
+    model, given = predictor.model, X
+    X, added = model.inputs(X)
     n, p, N = len(X), model.n_outputs, int(model.experts.offsets[-1])
-    total, noise = np.zeros(p), np.zeros(p)
+    total, noise, of_trend = np.zeros(p), np.zeros(p), np.zeros(p)
     coefficient, rows = np.empty((n, p)), np.zeros((N, p))
     touched = np.zeros(N, dtype=bool)
     step = max(16, predictor.settings.work_budget // (32 * most_entries(predictor)))
@@ -140,7 +160,10 @@ def weighted_sum(predictor: Predictor, X: np.ndarray, weights: np.ndarray, laten
         total += weights[some] @ linear.mean
         if not latent:
             a *= np.sqrt(linear.correction)
-            noise += predictor.formula.noise_variance * (a**2).sum(axis=0)
+            each = predictor.formula.noise_variance * a**2
+            noise += each.sum(axis=0)
+            contained = added.contained[some] * weights[some, None] ** 2
+            of_trend -= np.minimum(contained, each * model.y_scale.scale**2).sum(axis=0)
         coefficient[some] = a
         rows[linear.positions] += linear.weights.T @ a
         touched[linear.positions] = True
@@ -152,8 +175,23 @@ def weighted_sum(predictor: Predictor, X: np.ndarray, weights: np.ndarray, laten
     var = np.diagonal(form) + row_noise(model.covariance, used.noise) @ c**2 + noise
     least = VARIANCE_FLOOR * model.covariance.prior_variance(X) @ coefficient**2
     scale = model.y_scale.scale
-    mean = total * scale + weights.sum() * model.y_scale.shift + weights @ np.broadcast_to(offset, (n, p))
-    return WeightedSum(mean, np.sqrt(np.maximum(var, least)) * scale)
+    mean = total * scale + weights.sum() * model.y_scale.shift + weights @ np.broadcast_to(added.mean, (n, p))
+    if model.trend is not None and model.trend.sparse is not None:
+        of_trend += _trend_sum(model.trend.sparse, given, weights, predictor)
+    return WeightedSum(mean, np.sqrt(np.maximum(var, least) * scale**2 + of_trend))
+
+
+def _trend_sum(sparse: SparseGP, X: np.ndarray, weights: np.ndarray, predictor: Predictor) -> float:
+    """Variance of the weighted sum of the errors of a sparse GP at X (n, d), in the units of the target."""
+    X, covariance, budget = sparse.inputs(X), sparse.points.covariance, predictor.settings.work_budget
+    step = max(16, budget // (32 * len(sparse.coef)))
+    v = np.zeros(len(sparse.coef))
+    for start in range(0, len(X), step):
+        some = slice(start, start + step)
+        v += sparse.points.features(X[some]) @ weights[some]
+    given = sparse.whitened(v)
+    prior = float(prior_form(covariance, X, weights[:, None], _engine(predictor), budget)[0, 0])
+    return sparse.variance_unit * (max(prior - float(v @ v), 0.0) + float(given @ given))
 
 
 def prior_form(

@@ -28,8 +28,8 @@ from gpexperts.kernels.derivative import has_input_gradient, input_gradient, slo
 from gpexperts.linalg.cholesky import factorise
 from gpexperts.model import FittedModel
 from gpexperts.predictor import Predictor
-from gpexperts.trend import FittedTrend
 from gpexperts.trend.regressors import Linear
+from gpexperts.trend.sparse import SparseGP
 
 __all__ = ["predicted_gradient"]
 
@@ -82,6 +82,7 @@ def predicted_gradient(
             "Under a Matérn kernel with nu=0.5 the function has no derivative, so that its std is infinite. "
             "Use return_std=False, or a smoother kernel."
         )
+    given = X
     X, _ = model.inputs(X)
     n, d, p = len(X), X.shape[1], model.n_outputs
     index, weight = np.empty((n, 0), dtype=np.int64), np.empty((n, 0))
@@ -102,14 +103,15 @@ def predicted_gradient(
     gradient = np.array([result[0] for result in results]).reshape(n, d, p)
     var = np.array([result[1] for result in results]).reshape(n, d)
     scale = model.y_scale.scale / model.x_scale.scale[:, None]
-    gradient *= scale
-    if model.trend is not None:
-        gradient += np.stack([linear.coef for linear in _linear(model.trend)], axis=1)
-    return gradient, np.sqrt(var)[:, :, None] * scale
-
-
-def _linear(trend: FittedTrend) -> list[Linear]:
-    return [predictor for predictor in trend.predictors if isinstance(predictor, Linear)]
+    gradient, var = gradient * scale, var[:, :, None] * scale**2
+    if model.trend is not None and model.trend.sparse is not None:
+        of_trend = [model.trend.sparse.gradient(x) for x in given]
+        gradient += np.array([slope for slope, _ in of_trend]).reshape(n, d, 1)
+        var += np.array([error for _, error in of_trend]).reshape(n, d, 1)
+    elif model.trend is not None:
+        linear = [g for g in model.trend.predictors if isinstance(g, Linear)]
+        gradient += np.stack([g.coef for g in linear], axis=1)
+    return gradient, np.sqrt(var)
 
 
 def _check_inputs(model: FittedModel) -> None:
@@ -122,11 +124,13 @@ def _check_inputs(model: FittedModel) -> None:
                 "the other columns alone, or difference predictions."
             )
     trend = model.trend
-    if trend is not None and (trend.is_input or len(_linear(trend)) < len(trend.predictors)):
+    if trend is not None and not (
+        trend.role == "mean" and all(isinstance(g, (Linear, SparseGP)) for g in trend.predictors)
+    ):
         raise ValueError(
             f"predict_gradient is not available with the trend {trend.name!r} as {trend.role}: only a linear "
-            "trend that is the mean has a simple derivative. Use trend=None, or trend='linear' with "
-            "trend_role='mean'."
+            "trend or a sparse GP that is the mean has a derivative. Use trend=None, or trend='sparse' or "
+            "'linear' with trend_role='mean'."
         )
 
 

@@ -28,6 +28,7 @@ from gpexperts.joint.weights import (
 )
 from gpexperts.kernels.spectral import draw_prior, has_fourier_features
 from gpexperts.predictor import Predictor
+from gpexperts.trend.sparse import SparseGP
 
 __all__ = ["DrawnFunctions", "Draws", "draw"]
 
@@ -79,6 +80,9 @@ class Draws:
             model.centroids.mean(axis=0),
             np.random.default_rng([seed, 0]),
         )
+        trend = model.trend
+        sparse = None if trend is None else trend.sparse
+        self.trend = None if sparse is None else TrendDraws(sparse, n_functions, [seed, 2])
 
     def values(self, X: np.ndarray, *, noise: np.random.Generator | None = None) -> np.ndarray:
         """Values (n, p, S) at queries X (n, d), both in the user's units.
@@ -90,7 +94,8 @@ class Draws:
             Draws observations instead: noise is added, and the corrections of the variance apply.
         """
         model, formula = self.predictor.model, self.predictor.formula
-        X, offset = formula.inputs(X)
+        errors = 0.0 if self.trend is None else self.trend(X)[:, None]
+        X, added = formula.inputs(X)
         n, p, S = len(X), model.n_outputs, self.n_functions
         values = np.empty((n, p, S))
         per_query = 32 * most_entries(self.predictor) + 16 * p * S
@@ -101,11 +106,13 @@ class Draws:
             f = self._latent(linear).reshape(len(linear.X), p, S)
             if noise is not None:
                 mean = linear.mean[:, :, None]
-                f += np.sqrt(formula.noise_variance) * noise.standard_normal(f.shape)
+                contained = added.contained[some] / (linear.correction * model.y_scale.scale**2)
+                level = np.maximum(formula.noise_variance - contained, 0.0)
+                f += np.sqrt(level)[:, :, None] * noise.standard_normal(f.shape)
                 f = mean + np.sqrt(linear.correction)[:, :, None] * (f - mean)
             values[some] = f
         values *= model.y_scale.scale[:, None]
-        values += (model.y_scale.shift + np.broadcast_to(offset, (n, p)))[:, :, None]
+        values += (model.y_scale.shift + np.broadcast_to(added.mean, (n, p)))[:, :, None] + errors
         if model.target is not None:
             for s in range(S):
                 values[:, :, s] = model.target.inverse(values[:, :, s])
@@ -143,6 +150,36 @@ class Draws:
 
 def _pieces(start: int, stop: int) -> list[slice]:
     return [slice(at, min(at + _PIECE, stop)) for at in range(start, max(stop, start + 1), _PIECE)]
+
+
+class TrendDraws:
+    """Errors of a trend that is a sparse GP, drawn from its posterior.
+
+    With f_0 a draw from its prior and z standard normal, v the features of a point and A as in
+    `gpexperts.trend.sparse`, f_0(x) − v(x)ᵀ L⁻¹ f_0(Z) + v(x)ᵀ A^(−½) z has the posterior covariance.
+
+    Parameters
+    ----------
+    sparse : SparseGP
+    n_functions : int
+    seed : list of int
+    """
+
+    def __init__(self, sparse: SparseGP, n_functions: int, seed: list[int]) -> None:
+        self.sparse, points, rng = sparse, sparse.points, np.random.default_rng(seed)
+        self.prior = draw_prior(points.covariance, n_functions, FREQUENCIES, points.Z.mean(axis=0), rng)
+        self.known = points.whitened(self.prior(points.Z))
+        self.unknown = rng.standard_normal((len(points.Z), n_functions))
+
+    def __call__(self, X: np.ndarray) -> np.ndarray:
+        """Errors (n, S) at inputs X (n, d), in the units of the target."""
+        X = self.sparse.inputs(X)
+        errors = self.prior(X)
+        for start in range(0, len(X), _PIECE):
+            some = slice(start, start + _PIECE)
+            v = self.sparse.points.features(X[some])
+            errors[some] += self.sparse.whitened(v).T @ self.unknown - v.T @ self.known
+        return errors * np.sqrt(self.sparse.variance_unit)
 
 
 class DrawnFunctions(Sequence["DrawnFunctions"]):

@@ -24,7 +24,7 @@ from gpexperts.training.likelihood import maximise_likelihood
 from gpexperts.training.nearest import Stage, is_trainable, trained_on_neighbours
 from gpexperts.training.predictive import Neighbourhoods
 
-__all__ = ["Scored", "best_of", "evidence_of", "quick_score", "reason_of", "score_of_trained"]
+__all__ = ["Scored", "Start", "best_of", "evidence_of", "quick_score", "reason_of", "score_of_trained"]
 
 BLOCKS = ((16, 100, 20), (16, 150, 12))
 """Blocks, rows in each, and steps of the two stages of training."""
@@ -85,6 +85,30 @@ class Scored(NamedTuple):
         return mean, float(np.sqrt(spread / len(gain)))
 
 
+class Start(NamedTuple):
+    """A trained kernel: length scales to start from with other inputs or targets."""
+
+    covariance: Covariance
+    units: Units
+    keeps_noise: bool = False
+    """Whether training starts with its noise too, and the rest of the variance as signal."""
+
+    def applied(self, covariance: Covariance, units: Units, variance: float) -> Covariance:
+        """Return a named covariance that starts there, for targets of this variance in other units."""
+        kernel, theta = covariance.kernel, covariance.kernel.theta.copy()
+        lengths = self.covariance.kernel.theta[is_length_scale(self.covariance.kernel)]
+        theta[np.flatnonzero(is_length_scale(kernel))[: len(lengths)]] = lengths
+        if not self.keeps_noise:
+            return covariance.at(np.clip(theta, *kernel.bounds.T))
+        noise = self.covariance.noise_variance * float(np.mean((self.units.y.scale / units.y.scale) ** 2))
+        noise = min(noise, 0.99 * variance)
+        names = [h.name for h in kernel.hyperparameters if not h.fixed for _ in range(h.n_elements)]
+        for name, value in (("constant_value", variance - noise), ("noise_level", noise)):
+            at = [name_of.endswith(name) for name_of in names]
+            theta[at] = np.log(max(value, _TINY))
+        return covariance.at(np.clip(theta, *kernel.bounds.T))
+
+
 def quick_score(
     source: RowSource,
     kernel: str,
@@ -93,7 +117,7 @@ def quick_score(
     layout: InputLayout,
     *,
     standardize: bool = True,
-    start: Covariance | None = None,
+    start: Start | None = None,
     fold: np.ndarray | None = None,
     clipped: float = CLIPPED,
     by_weight: bool = True,
@@ -113,8 +137,8 @@ def quick_score(
         Of the inputs of the source.
     standardize : bool
         Whether inputs and targets are.
-    start : Covariance, optional
-        Whose length scales training starts from. The source may have further inputs, after the others.
+    start : Start, optional
+        Where training starts. The source may have further inputs, after the others.
     fold : ndarray of int, shape (n,), optional
         Rows are predicted from rows of other folds.
     clipped : float
@@ -135,7 +159,7 @@ def quick_score(
     candidates = candidate_covariances(kernel, sampler.spread, sampler.y_spread, units.x, layout.scale_index)
     covariance = next(iter(candidates.values()))
     if start is not None:
-        covariance = _with_lengths_of(start, covariance)
+        covariance = start.applied(covariance, units, sampler.variance)
     if start is not None and is_trainable(covariance):
         covariance = trained_on_neighbours(covariance, sampler, engine, (NEIGHBOURHOODS,))
     else:
@@ -175,14 +199,6 @@ def _sampler(
     return BlockSampler(rows, sample, outputs, random_state, layout.scale_index)
 
 
-def _with_lengths_of(trained: Covariance, covariance: Covariance) -> Covariance:
-    """Return the covariance with the length scales of a trained one, as far as they are the same inputs."""
-    kernel, theta = covariance.kernel, covariance.kernel.theta.copy()
-    lengths = trained.kernel.theta[is_length_scale(trained.kernel)]
-    theta[np.flatnonzero(is_length_scale(kernel))[: len(lengths)]] = lengths
-    return covariance.at(np.clip(theta, *kernel.bounds.T))
-
-
 def _scored(
     covariance: Covariance,
     sampler: BlockSampler,
@@ -208,16 +224,25 @@ def _scored(
     return Scored(density - np.log(scale).sum(), weight, in_units, ((y - mean) * scale) ** 2)
 
 
-def best_of(scores: dict[str, Scored], *, by_error: bool = False) -> str:
-    """The name with the largest gain over "none", if it is clearly better; see `Scored.gain_over`."""
-    names = list(scores)
-    first = scores[names[0]]
-    gains = {name: score.gain_over(first, by_error=by_error) for name, score in scores.items()}
-    best = max(names, key=lambda name: gains[name][0])
-    if names[0] != "none" or best == "none":
-        return best
-    gain, error = gains[best]
-    return best if gain > WORTHWHILE + 0.5 * error else "none"
+def best_of(scores: dict[str, Scored], *, by_error: bool = False, same: str = "") -> str:
+    """The name with the largest gain over "none", if it is clearly better; see `Scored.gain_over`.
+
+    `same` is the name of a preparation that gives the same model, only nearer to the exact GP: it need not
+    gain more than half its standard error, and the others are then compared with it.
+    """
+
+    def gain(name: str, base: str) -> tuple[float, float]:
+        return scores[name].gain_over(scores[base], by_error=by_error)
+
+    base, *others = scores
+    if base != "none":
+        return max(scores, key=lambda name: gain(name, base)[0])
+    if same in scores:
+        mean, error = gain(same, base)
+        base = same if mean > 0.5 * error else base
+    best = max(others, key=lambda name: gain(name, base)[0], default=base)
+    mean, error = gain(best, base)
+    return best if mean > WORTHWHILE + 0.5 * error else base
 
 
 def reason_of(best: str, scores: dict[str, Scored], *, by_error: bool = False) -> str:

@@ -232,21 +232,22 @@ def maximise_likelihood(
     return Training(covariance.at(best[-1].theta), best)
 
 
-def warn_of_bounds(kernel: Kernel, *, length_scales: bool = True) -> None:
+def warn_of_bounds(kernel: Kernel, *, named: bool = False) -> None:
     """Warn of all free hyperparameters that are at a bound, by name, in one warning.
 
     Parameters
     ----------
     kernel : Kernel
-    length_scales : bool
-        Whether to include length scales. The bounds of named kernels are wide: at the upper one an input has
-        no influence, and at the lower one it tells groups of rows apart. These are results, and no reason to
-        widen the bounds.
+    named : bool
+        Whether the bounds are those of a named kernel, which are wide. A length scale at the upper one means
+        that the input has no influence, at the lower one that it tells groups of rows apart; a signal
+        variance at the lower one, that the inputs do not explain the targets, or what a trend has left of
+        them. These are results, and no reason to widen the bounds.
     """
     at_bound = []
     for name, value, bounds in zip(hyperparameter_names(kernel), kernel.theta, kernel.bounds, strict=True):
         for which, bound in zip(("lower", "upper"), bounds, strict=True):
-            if "length_scale" in name and not length_scales:
+            if named and ("length_scale" in name or ("constant_value" in name and which == "lower")):
                 continue
             if np.isclose(value, bound, rtol=0, atol=1e-6) and bounds[0] < bounds[1]:
                 at_bound.append(f"{name} = {np.exp(value):.3g} ({which} bound)")

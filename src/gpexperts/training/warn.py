@@ -35,7 +35,7 @@ def warn_of_training(
     """
     kernel = covariance.kernel
     if trainable:
-        warn_of_bounds(kernel, length_scales=kernel_is_object)
+        warn_of_bounds(kernel, named=not kernel_is_object)
     if last.jittered:
         warn_of_jitter(f"{last.jittered} training blocks")
     if variance > 0 and not has_noise(kernel) and last.loo_error > NOISY * variance:

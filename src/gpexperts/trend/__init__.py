@@ -4,13 +4,32 @@
     the regressor that a setting names, and what is kept of a fitted one;
 `trees`
     boosted trees as plain arrays, which a model file can hold;
+`sparse`
+    a sparse GP, whose inducing points summarise all rows;
 `crossfit`
     predictions for the training rows by regressors that have not seen them;
 `fitted`
     the fitted trend: what it adds to queries and takes from targets.
 """
 
-from gpexperts.trend.crossfit import FOLDS, CrossFitted, FoldedRows, cross_fit, draw_folds
-from gpexperts.trend.fitted import ROLES, FittedTrend
+from gpexperts.trend.crossfit import (
+    FOLDS,
+    CrossFitted,
+    FoldedRows,
+    cross_fit,
+    cross_fit_sparse,
+    draw_folds,
+)
+from gpexperts.trend.fitted import ROLES, FittedTrend, TrendValues
 
-__all__ = ["FOLDS", "ROLES", "CrossFitted", "FittedTrend", "FoldedRows", "cross_fit", "draw_folds"]
+__all__ = [
+    "FOLDS",
+    "ROLES",
+    "CrossFitted",
+    "FittedTrend",
+    "FoldedRows",
+    "TrendValues",
+    "cross_fit",
+    "cross_fit_sparse",
+    "draw_folds",
+]

@@ -21,7 +21,7 @@ from sklearn.base import clone
 
 from gpexperts.exceptions import TrendError
 from gpexperts.row_noise import weights
-from gpexperts.rows.base import Rows, RowSource
+from gpexperts.rows.base import Rows, RowSource, Units
 from gpexperts.trend.fitted import FittedTrend, checked_prediction
 from gpexperts.trend.regressors import (
     Predictor,
@@ -31,8 +31,17 @@ from gpexperts.trend.regressors import (
     new_regressor,
     threads_for,
 )
+from gpexperts.trend.sparse import InducingPoints, SparseSums
 
-__all__ = ["FOLDS", "MAX_ROWS", "CrossFitted", "FoldedRows", "cross_fit", "draw_folds"]
+__all__ = [
+    "FOLDS",
+    "MAX_ROWS",
+    "CrossFitted",
+    "FoldedRows",
+    "cross_fit",
+    "cross_fit_sparse",
+    "draw_folds",
+]
 
 FOLDS = 5
 MAX_ROWS = 200_000
@@ -73,14 +82,12 @@ class CrossFitted:
         inside = self.number[place] == number
         values = self.values[place]
         if not inside.all():
-            values = values.copy()
-            values[~inside] = self.trend.predict(X[~inside])
+            values[~inside] = self.trend.predict(X[~inside]).mean
         return values
 
     def __call__(self, rows: Rows) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return inputs, targets and noise of the experts for training rows; see `RowSource.mapped`."""
-        values = self.at(rows.number, rows.X)
-        return self.trend.inputs(rows.X, values), self.trend.residuals(rows.y, values), rows.noise
+        return *self.trend.rows(rows.X, rows.y, self.at(rows.number, rows.X)), rows.noise
 
 
 class FoldedRows(NamedTuple):
@@ -148,6 +155,40 @@ def cross_fit(setting: Any, folded: FoldedRows, seed: int, *, worst: float = np.
     trend = FittedTrend("mean", name, ())
     found = CrossFitted(trend, rows.number, values, float(np.mean(errors)), fit)
     return found if folded.whole else found.finished()
+
+
+def cross_fit_sparse(
+    points: InducingPoints, units: Units, folded: FoldedRows, *, worst: float = np.inf
+) -> CrossFitted | None:
+    """Fit a sparse GP to rows in the user's units of X; the sums of the folds serve all of them.
+
+    Parameters
+    ----------
+    points : InducingPoints
+        In the units of `units`.
+    units : Units
+    folded : FoldedRows
+    worst : float
+        As for `cross_fit`.
+    """
+    rows, fold = folded.rows, folded.fold
+    if rows.y.shape[1] > 1:
+        raise TrendError(f"trend='sparse' needs one target, got {rows.y.shape[1]}. Use another trend.")
+    sums, places = SparseSums(points, FOLDS), [np.flatnonzero(fold == f) for f in range(FOLDS)]
+    for f, some in enumerate(places):
+        X, y, noise = units.apply(*rows.take(some)[1:])
+        sums.add(f, X, y[:, 0], noise)
+    weight, y = weights(rows.noise), rows.y[:, 0]
+    mean, var = np.empty(len(y)), np.empty(len(y))
+    for f, some in enumerate(places):
+        mean[some], var[some] = sums.posterior(units.x, units.y, without=f).moments(rows.X[some])
+        if f == 0:
+            error = float(np.average((y[some] - mean[some]) ** 2, weights=weight[some]))
+            if error > worst * _variance(y[some], weight[some]):
+                return None
+    error = float(np.average((y - mean) ** 2, weights=weight)) / _variance(y, weight)
+    fitted = replace(sums.posterior(units.x, units.y), average_var=float(np.average(var, weights=weight)))
+    return CrossFitted(FittedTrend("mean", "sparse", (fitted,)), rows.number, mean[:, None], error)
 
 
 def _groups_of_equals(X: np.ndarray) -> np.ndarray:

@@ -11,6 +11,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import has_fit_parameter
 from threadpoolctl import threadpool_limits
 
+from gpexperts.trend.sparse import SparseGP
 from gpexperts.trend.trees import Trees, trees_of
 
 __all__ = [
@@ -25,7 +26,7 @@ __all__ = [
     "threads_for",
 ]
 
-NAMES = ("linear", "boosting")
+NAMES = ("linear", "boosting", "sparse")
 FEW_ROWS, MOST_TREES = 10_000, 400
 """Up to so many rows, boosting has no early stopping, but at most so many trees."""
 MANY_ROWS = 100_000
@@ -49,7 +50,7 @@ class Linear:
         return X @ self.coef + self.intercept
 
 
-Predictor = Linear | Trees | Any
+Predictor = Linear | Trees | SparseGP | Any
 """A fitted trend of one output: plain arrays, or a user's regressor."""
 
 
