@@ -92,12 +92,27 @@ def query_inputs(estimator: Any, X: Any) -> np.ndarray:
 
 def _checked_queries(estimator: Any, X: Any, encoder: ColumnEncoder, least: int) -> Any:
     """Return a table, or an array, with the columns of the training rows and at least so many rows."""
+    if _is_checked(X, estimator, least):
+        return X
     if is_frame(X):
         validate_data(estimator, X, reset=False, skip_check_array=True)
         return X
     dtype = np.float64 if all(c.kind in ("number", "empty") for c in encoder.columns) else None
     checks = {**_CHECKS, "dtype": dtype}
     return validate_data(estimator, X, reset=False, ensure_min_samples=least, **checks)
+
+
+def _is_checked(X: Any, estimator: Any, least: int) -> bool:
+    """Whether X is an array in which scikit-learn's checks, a quarter of the time of one row, find nothing."""
+    return (
+        type(X) is np.ndarray
+        and X.dtype == np.float64
+        and X.ndim == 2
+        and X.shape[1] == estimator.n_features_in_
+        and len(X) >= least
+        and not hasattr(estimator, "feature_names_in_")
+        and bool(np.isfinite(X).all())
+    )
 
 
 def new_rows(estimator: Any, X: Any, y: Any, sample_weight: Any, noise_std: Any) -> TrainingRows:

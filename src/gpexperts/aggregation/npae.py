@@ -184,6 +184,8 @@ def _local_variance_ratio(moments: ExpertMoments, weight: np.ndarray) -> np.ndar
 
 def _solve(system: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Solve system · x = b (n, K, j) for every query; NaN for those that are singular, and only for those."""
+    if system.shape[1] == 1:
+        return np.divide(b, system, out=np.full_like(b, np.nan), where=system != 0.0)
     try:
         return np.linalg.solve(system, b)
     except np.linalg.LinAlgError:

@@ -6,7 +6,16 @@ from collections.abc import Iterator
 
 import numpy as np
 
-__all__ = ["CACHED", "SMALL", "Pairs", "portions", "refine", "squared_distances"]
+__all__ = [
+    "CACHED",
+    "SMALL",
+    "Pairs",
+    "factors",
+    "portions",
+    "products",
+    "refine",
+    "squared_distances",
+]
 
 CACHED = 65_536
 """Entries of a matrix that are computed together, so that they stay in the cache."""
@@ -19,15 +28,38 @@ Pairs = tuple[np.ndarray, np.ndarray]
 
 def squared_distances(X: np.ndarray, Z: np.ndarray, far: float) -> np.ndarray:
     """|x − z|² for all pairs, (…, n, m), as one matrix product; never negative, and at most `far`."""
-    # (−2x, |x|², 1) · (z, 1, |z|²): two passes over the result fewer than adding the norms afterwards.
-    d = X.shape[-1]
-    left, right = np.ones((*X.shape[:-1], d + 2)), np.ones((*Z.shape[:-1], d + 2))
-    np.multiply(X, -2.0, out=left[..., :d])
-    left[..., d] = np.einsum("...ij,...ij->...i", X, X)
-    right[..., :d] = Z
-    right[..., d + 1] = np.einsum("...ij,...ij->...i", Z, Z)
+    return products(_left(X), _right(Z), far)
+
+
+def factors(Z: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Factors (…, n, d + 2) whose `products` are the squared distances of Z (…, n, d), and |z|² (…, n)."""
+    left = _left(Z)
+    norms = left[..., -2]
+    return left, _right(Z, norms), norms
+
+
+def products(left: np.ndarray, right: np.ndarray, far: float) -> np.ndarray:
+    """Squared distances from factors; never negative, and at most `far`."""
     sq = np.matmul(left, np.swapaxes(right, -1, -2))
-    return np.clip(sq, 0.0, far, out=sq)
+    np.maximum(sq, 0.0, out=sq)
+    return np.minimum(sq, far, out=sq)
+
+
+# (−2x, |x|², 1) · (z, 1, |z|²): two passes over the result fewer than adding the norms afterwards.
+
+
+def _left(X: np.ndarray) -> np.ndarray:
+    left = np.empty((*X.shape[:-1], X.shape[-1] + 2))
+    np.multiply(X, -2.0, out=left[..., :-2])
+    left[..., -2], left[..., -1] = np.einsum("...ij,...ij->...i", X, X), 1.0
+    return left
+
+
+def _right(Z: np.ndarray, norms: np.ndarray | None = None) -> np.ndarray:
+    right = np.empty((*Z.shape[:-1], Z.shape[-1] + 2))
+    right[..., :-2], right[..., -2] = Z, 1.0
+    right[..., -1] = np.einsum("...ij,...ij->...i", Z, Z) if norms is None else norms
+    return right
 
 
 def refine(sq: np.ndarray, X: np.ndarray, Z: np.ndarray) -> Pairs:

@@ -18,7 +18,16 @@ from sklearn.gaussian_process.kernels import (
 )
 
 from gpexperts.kernels.base import Covariance, SignalGradient
-from gpexperts.kernels.distances import CACHED, SMALL, Pairs, portions, refine, squared_distances
+from gpexperts.kernels.distances import (
+    CACHED,
+    SMALL,
+    Pairs,
+    factors,
+    portions,
+    products,
+    refine,
+    squared_distances,
+)
 from gpexperts.kernels.profiles import profile_of, slope_in_alpha
 from gpexperts.scaling import scaled_offsets
 
@@ -27,7 +36,7 @@ __all__ = ["StationaryCovariance", "is_stationary"]
 _BAND, _WHOLE = 128, 512
 """Rows per band of a symmetric matrix, and the largest matrix that is not cut into bands: with many small
 bands, threads wait for each other longer than the bands take."""
-_STRIPE = 64
+_STRIPE = 96
 """Rows of small matrices whose upper triangles are computed together."""
 
 
@@ -105,10 +114,11 @@ class StationaryCovariance(Covariance):
         n = points.shape[1]
         # Relative to the first point: near points keep the digits of their differences if the last is far.
         Z = (points - points[:, :1]) / self._lengths
-        small = SMALL * 2.0 * np.einsum("bnd,bnd->bn", Z, Z).max(axis=1)[:, None, None]
+        left, right, norms = factors(Z)
+        small = SMALL * 2.0 * norms.max(axis=1)[:, None, None]
         for start in range(0, n, _STRIPE):
             stop = min(start + _STRIPE, n)
-            sq = squared_distances(Z[:, start:stop], Z[:, start:], self._profile.far)
+            sq = products(left[:, start:stop], right[:, start:], self._profile.far)
             np.einsum("bii->bi", sq[:, :, : stop - start])[...] = 0.0
             if self._profile.has_cusp:
                 b, i, j = np.nonzero((sq <= small) & (sq > 0.0))
