@@ -29,8 +29,9 @@ FLOORS = tuple(np.round(np.geomspace(16.0, 0.001, 29), 4).tolist())
 PREMIUM = 0.01
 """Candidates of the smallest factor of the variance, and what the chosen one may cost in nats per query: rare
 large errors, which the held-out rows may not show, decide how small a variance can be."""
-WORTHWHILE, CLEARLY_BETTER = 0.002, 0.005
-"""Nats per query: what a correction must gain, and a setup that is against expectation."""
+WORTHWHILE, CLEARLY_BETTER = 0.002, 0.02
+"""Nats per query: what a correction must gain, and a setup that is against expectation: beyond the chance of
+500 rows."""
 
 
 class Score(NamedTuple):
