@@ -23,7 +23,7 @@ def explained(
     model: FittedModel, formula: Formula, X: np.ndarray, batches: Batches, engine: Engine
 ) -> Explanation:
     """Return the selected experts of queries X (n, d) in the user's units, their predictions and weights."""
-    trend = None if model.trend is None else model.trend.predict(X).mean
+    trend = None if model.trend is None else model.trend.mean(X)
     X, added = formula.inputs(X)
     n, p = len(X), model.n_outputs
     index = formula.select(X)

@@ -52,8 +52,9 @@ __all__ = ["Trended", "fit_trend", "trains_first"]
 SPARSE = "sparse"
 INDUCING = 512
 """Inducing points of a sparse GP."""
-FEWEST_ROWS = 500
-"""Of fewer rows, "auto" tries no trend."""
+FEWEST_ROWS, MOST_ROWS = 500, 1_000_000
+"""Of fewer or more rows, "auto" tries no trend: a trend is fitted to at most 200,000 rows, and so many rows
+are nearer to a query."""
 HOPELESS, UNSURE = 1.1, 10.0
 """A trend is given up after one fold of n rows if its error is more than the first number + the second / √n
 times that of predictions from neighbours."""
@@ -159,6 +160,8 @@ def _no_choice(rows: RowSource, settings: Settings) -> str:
         return GIVEN
     if rows.n < FEWEST_ROWS:
         return f"{rows.n} rows; of fewer than {FEWEST_ROWS}, none is tried"
+    if rows.n > MOST_ROWS:
+        return f"{rows.n} rows; of more than {MOST_ROWS}, none is tried"
     return ""
 
 

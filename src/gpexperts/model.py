@@ -102,14 +102,14 @@ class FittedModel:
         if self.target is not None:
             X, y, noise = self.target(Rows(np.arange(len(X)), X, y, noise))
         if self.trend is not None:
-            X, y = self.trend.rows(X, y, self.trend.predict(X).mean)
+            X, y = self.trend.rows(X, y, self.trend.mean(X))
         return Observations(*Units(self.x_scale, self.y_scale, self.weight_unit).apply(X, y, noise))
 
     def user_targets(self, X: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Return targets (k, p) of experts in the user's units; the trend at X (k, d') is that of queries."""
         y = self.y_scale.restore(y)
         if self.trend is not None and self.trend.is_mean:
-            y = y + self.trend.predict(self.user_inputs(X)).mean
+            y = y + self.trend.mean(self.user_inputs(X))
         return np.asarray(y if self.target is None else self.target.inverse(y))
 
     @property

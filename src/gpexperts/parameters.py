@@ -161,8 +161,8 @@ PARAMETERS: dict[str, Parameter] = {
         'has seen it. "boosting" is scikit-learn\'s HistGradientBoosting, "sparse" a GP with inducing points '
         'that summarise all rows, for smooth functions with much noise. "auto" tries them and none, and '
         "keeps what the density of rows given their neighbours prefers. If hyperparameters are given, and "
-        "for fewer than 500 rows, it is None. Of more than 100,000 rows, also on a cluster, a sample fits "
-        "the trend.",
+        "for fewer than 500 or more than 1,000,000 rows, it is None. Of more than 200,000 rows, also on a "
+        "cluster, a sample fits the trend.",
         str,
     ),
     "trend_role": Parameter(

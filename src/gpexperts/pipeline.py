@@ -132,7 +132,7 @@ def _observations(rows: Rows, prepared: Prepared, trend: FittedTrend | None, uni
         rows = Rows(rows.number, *prepared.outliers(rows._replace(number=np.full(len(rows.number), -1))))
     _, X, y, noise = rows
     if trend is not None:
-        X, y = trend.rows(X, y, trend.predict(X).mean)
+        X, y = trend.rows(X, y, trend.mean(X))
     return Observations(*units.apply(X, y, noise))
 
 

@@ -82,7 +82,7 @@ class CrossFitted:
         inside = self.number[place] == number
         values = self.values[place]
         if not inside.all():
-            values[~inside] = self.trend.predict(X[~inside]).mean
+            values[~inside] = self.trend.mean(X[~inside])
         return values
 
     def __call__(self, rows: Rows) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

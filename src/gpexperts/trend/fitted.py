@@ -79,11 +79,15 @@ class FittedTrend:
         if self.sparse is not None:
             mean, var = (part[:, None] for part in self.sparse.moments(X))
             return TrendValues(mean, var, np.maximum(var - self.sparse.average_var, 0.0))
+        return TrendValues.known(self.mean(X))
+
+    def mean(self, X: np.ndarray) -> np.ndarray:
+        """Return the trend (n, p) at inputs X (n, d) in the user's units, without its error."""
         values = np.empty((len(X), len(self.predictors)))
         if len(X):
             for k, predictor in enumerate(self.predictors):
                 values[:, k] = checked_prediction(predictor, X, self.name)
-        return TrendValues.known(values)
+        return values
 
     def inputs(self, X: np.ndarray, trend: np.ndarray) -> np.ndarray:
         """Return the inputs of the experts, where `trend` (n, p) is what `predict` gives."""
