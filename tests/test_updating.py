@@ -182,6 +182,7 @@ def test_bad_input() -> None:
         ([-1], ValueError, "Row -1"),
         ([1, 1], ValueError, "Row 1 is given twice"),
         ([0.5], TypeError, "row numbers"),
+        (np.arange(160) < 3, TypeError, "np.flatnonzero"),
         (np.arange(160), ValueError, "all training rows"),
         (np.arange(0, 160, 5), ValueError, "all 32 rows of part 0"),
     ]
