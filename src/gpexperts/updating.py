@@ -94,10 +94,9 @@ class Updates(FittedAttributes):
         new = _as_seen(predictor, new_rows(self, X, y, sample_weight, noise_std))
         recent = self._checked(predictor, new.seen) if retrain == "auto" else self._former
         updated = with_rows(predictor.model, new, split=predictor.selector.refits_quickly)
-        expected, scores = 1.0, predictor.residuals or predictor.calibration
-        if scores is not None:
-            expected = float(np.mean(np.minimum(scores.scores, 40.0) ** 2))
-        wrong = len(recent.z) >= _ENOUGH and density_loss(recent.z, expected) > _LOSS
+        scores = predictor.residuals or predictor.calibration
+        held_out = None if scores is None else scores.scores
+        wrong = len(recent.z) >= _ENOUGH and density_loss(recent.z, held_out) > _LOSS
         if retrain == "now" or (retrain == "auto" and wrong):
             reporters().message(1, f"training again on {int(updated.experts.offsets[-1])} rows")
             updated, recent = _fitted_again(updated, predictor.settings), _Recent(recent.z[:0], 0)

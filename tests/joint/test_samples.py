@@ -58,9 +58,7 @@ def test_many_samples_are_drawn_in_pieces_of_their_own(monkeypatch: pytest.Monke
     mean, std = model.predict(X_NEW, return_std=True, latent=True)
     np.testing.assert_allclose((samples.mean(axis=1) - mean) / std, 0, atol=5 / np.sqrt(2000))
     np.testing.assert_allclose(samples.std(axis=1), std, rtol=0.12)
-    np.testing.assert_array_equal(
-        samples[:, :600], model.sample_y(X_NEW, 600, random_state=1, latent=True)
-    )
+    np.testing.assert_array_equal(samples[:, :600], model.sample_y(X_NEW, 600, random_state=1, latent=True))
 
 
 def test_functions_are_smooth_where_the_selection_does_not_change() -> None:
