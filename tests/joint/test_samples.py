@@ -39,6 +39,8 @@ def test_a_drawn_function_is_one_function(setup: str, monkeypatch: pytest.Monkey
     np.testing.assert_allclose(single, whole, rtol=1e-9)
     np.testing.assert_allclose(functions[1](X_NEW), whole[:, 1], rtol=1e-9)
     np.testing.assert_allclose(functions[1:](X_NEW), whole[:, 1:], rtol=1e-9)
+    more = MODELS[setup].draw_functions(5, random_state=7)  # the first ones are the same
+    np.testing.assert_allclose(more(X_NEW)[:, :3], whole, rtol=1e-9)
     assert len(functions) == len(list(functions)) == 3
     monkeypatch.setattr(module, "_PIECE", 5)
     monkeypatch.setattr(module, "_GROUP", 36)

@@ -171,8 +171,8 @@ class Draws:
         first = np.flatnonzero(np.diff(block, prepend=-1))
         for start, stop in zip(first, [*first[1:], len(positions)], strict=True):
             b = int(block[start])
-            drawn = np.random.default_rng([self.seed, 1, b]).standard_normal((_NOISE_ROWS, width))
-            noise[start:stop] = drawn[positions[start:stop] - b * _NOISE_ROWS]
+            drawn = np.random.default_rng([self.seed, 1, b]).standard_normal((width, _NOISE_ROWS))
+            noise[start:stop] = drawn[:, positions[start:stop] - b * _NOISE_ROWS].T
         return noise
 
 
