@@ -9,6 +9,7 @@ import numpy as np
 
 import common
 import dask_engine
+import joint_section
 from bars_section import continuity, latency, sizes, smooth
 from peers_section import peers
 from pictures import draw_scale
@@ -240,6 +241,8 @@ SECTIONS: tuple[tuple[str, str, Callable[[list[Row]], str]], ...] = (
     ("Continuity", "continuity", continuity),
     ("The size where the exact GP stops", "sizes", sizes),
     ("Latency", "latency", latency),
+    ("Coverage of joint predictions", "joint_coverage", joint_section.coverage),
+    ("Time of joint predictions", "joint_scale", joint_section.scale),
     ("Selection", "selection", selection),
     ("Training on blocks and on all rows", "training", training),
     ("Corrections of the variance", "corrections", corrections),

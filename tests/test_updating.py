@@ -131,21 +131,50 @@ def test_retraining_now_is_a_new_fit_with_the_old_numbers() -> None:
     np.testing.assert_allclose(model.loo().residual + model.loo().mean, Y[kept])
 
 
-def test_retraining_is_decided_by_the_density_of_new_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    trained = []
+@pytest.fixture
+def trained(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Rows of every training after the first."""
+    rows: list[int] = []
     real = updating._fitted_again
-    monkeypatch.setattr(updating, "_fitted_again", lambda *args: trained.append(1) or real(*args))
+
+    def counted(model: Any, settings: Any) -> Any:
+        rows.append(len(model.experts.X))
+        return real(model, settings)
+
+    monkeypatch.setattr(updating, "_fitted_again", counted)
+    return rows
+
+
+def test_retraining_is_decided_by_the_density_of_new_rows(trained: list[int]) -> None:
     rng = np.random.default_rng(0)
-    model = model_of("own", np.arange(100), partition="balanced")
+    X, Y, _ = data(1000)
+    model = fixed(X, Y, "own")
     for scale in (1.0, 5.0):
         for _ in range(3):
             rows = rng.uniform(size=(100, 2))
             mean, std = model.predict(rows, return_std=True)
             model.partial_fit(rows, mean + scale * std * rng.normal(size=100))
         assert bool(trained) == (scale > 1)
-    assert density_loss(rng.normal(size=10**5), 1.0) < 1e-3
-    assert density_loss(2 * rng.normal(size=10**5), 1.0) == pytest.approx(0.5 * (3 - np.log(4)), abs=0.03)
-    assert density_loss(0.5 * rng.normal(size=10**5), 1.0) > 0.2
+
+
+def test_twice_as_many_rows_are_trained_again(trained: list[int]) -> None:
+    model = model_of("own", np.arange(20), partition="balanced")
+    for start in range(20, 160, 5):
+        model.partial_fit(X[start : start + 5], Y[start : start + 5])
+    assert trained == [40, 80, 160]
+    model = model_of("own", np.arange(20), partition="balanced").partial_fit(X[20:], Y[20:], retrain="never")
+    assert len(trained) == 3
+    model.partial_fit(X[:1], Y[:1])  # rows that were learned before count too
+    assert trained[3:] == [161]
+
+
+def test_density_loss() -> None:
+    rng = np.random.default_rng(0)
+    assert density_loss(rng.normal(size=10**5), None) < 1e-3
+    assert density_loss(2 * rng.normal(size=10**5), None) == pytest.approx(0.5 * (3 - np.log(4)), abs=0.03)
+    assert density_loss(0.5 * rng.normal(size=10**5), None) > 0.2
+    assert density_loss(2 * rng.normal(size=10**5), 2 * rng.normal(size=10**5)) < 1e-3
+    assert density_loss(np.array([1.0, 1.0, 1e9]), None) < 0.5 * 40**2 / 3  # a gross error is clipped
 
 
 def test_files_and_pickles_keep_updates(tmp_path) -> None:
@@ -182,6 +211,7 @@ def test_bad_input() -> None:
         ([-1], ValueError, "Row -1"),
         ([1, 1], ValueError, "Row 1 is given twice"),
         ([0.5], TypeError, "row numbers"),
+        (np.arange(160) < 3, TypeError, "np.flatnonzero"),
         (np.arange(160), ValueError, "all training rows"),
         (np.arange(0, 160, 5), ValueError, "all 32 rows of part 0"),
     ]

@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_random_state
 
 from gpexperts.joint.covariance import WeightedSum, weighted_sum
 from gpexperts.joint.gradient import predicted_gradient
 from gpexperts.joint.left_out import LeaveOneOutPredictions, leave_one_out
-from gpexperts.joint.samples import DrawnFunctions, draw
+from gpexperts.joint.samples import DrawnFunctions, draw, sampled
 from gpexperts.predicting import Predictions
 from gpexperts.progress import reports_progress
 from gpexperts.validation import positive_int
@@ -44,7 +43,10 @@ class JointAnswers(Predictions):
         X = self._queries(X)
         if weights is None:
             weights = np.ones(len(X))
-        weights = np.asarray(weights, dtype=np.float64)
+        try:
+            weights = np.asarray(weights, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise TypeError(f"weights must be numbers, got {weights!r:.60}.") from error
         if weights.shape != (len(X),):
             raise ValueError(
                 f"weights must have one number for each of the {len(X)} rows of X, got shape {weights.shape}."
@@ -52,7 +54,7 @@ class JointAnswers(Predictions):
         if not np.isfinite(weights).all():
             raise ValueError("weights must be finite numbers, got NaN or infinity.")
         mean, std = weighted_sum(predictor, X, weights, latent)
-        return WeightedSum(predictor.model.shaped(mean), predictor.model.shaped(std))
+        return WeightedSum(mean.item(), std.item()) if predictor.model.one_output else WeightedSum(mean, std)
 
     def draw_functions(self, n: int = 1, random_state: Any = None) -> DrawnFunctions:
         """Draw noise-free functions from the posterior.
@@ -71,7 +73,7 @@ class JointAnswers(Predictions):
         functions : DrawnFunctions
             A sequence of callables; ``functions(X)`` evaluates all of them, shape (n_rows, n).
         """
-        draws = draw(self.predictor_, positive_int(n, "n"), random_state)
+        draws = draw(self.predictor_, positive_int(n, "n", ""), random_state)
         return DrawnFunctions(draws, np.arange(draws.n_functions), self._queries)
 
     @reports_progress
@@ -92,11 +94,9 @@ class JointAnswers(Predictions):
         -------
         samples : ndarray of shape (n, n_samples) or (n, n_outputs, n_samples)
         """
-        random_state = check_random_state(random_state)
-        draws = draw(self.predictor_, positive_int(n_samples, "n_samples"), random_state)
-        noise = None if latent else np.random.default_rng(random_state.randint(np.iinfo(np.int32).max))
-        samples = draws.values(self._queries(X), noise=noise)
-        return samples[:, 0] if draws.predictor.model.one_output else samples
+        predictor, n_samples = self.predictor_, positive_int(n_samples, "n_samples", "")
+        samples = sampled(predictor, self._queries(X), n_samples, random_state, latent=latent)
+        return samples[:, 0] if predictor.model.one_output else samples
 
     @reports_progress
     def predict_gradient(self, X: Any, return_std: bool = False) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -10,19 +9,14 @@ import numpy as np
 from gpexperts.calibration import FEW_ROWS, Calibration, Widths
 from gpexperts.choices import Choice
 from gpexperts.engines import Engine
-from gpexperts.experts.moments import ExpertMoments, Prediction
-from gpexperts.experts.store import Observations
 from gpexperts.formula import Formula
-from gpexperts.leave_one_out import check_leave_one_out, left_out
+from gpexperts.leave_one_out import Batches, check_leave_one_out, left_out, predicted
 from gpexperts.metrics import gaussian_width
 from gpexperts.model import FittedModel
-from gpexperts.row_noise import observation_variance, weights
+from gpexperts.row_noise import weights
 from gpexperts.settings import Settings
 
-__all__ = ["Batches", "calibration_of", "interval_widths"]
-
-Batches = Callable[[np.ndarray, np.ndarray], Iterator[tuple[np.ndarray, ExpertMoments, Prediction]]]
-"""Queries (n, d) and their experts (n, K) in; rows, moments and predictions of batches out."""
+__all__ = ["calibration_of", "interval_widths"]
 
 JACKKNIFE_ROWS = 10_000
 """Training rows, at most, that ``calibrate="jackknife"`` leaves out one by one."""
@@ -38,21 +32,12 @@ def calibration_of(
         evidence: dict[str, Any] = {"rows_left_out": n}
         reason = f"{n} training rows, each predicted without it"
     else:
-        calibration = _held_out(model.held_out, formula, batches)
+        held = predicted(model.held_out, formula, batches)
+        calibration = Calibration.of(np.abs(held.z), np.sqrt(held.var), weights(model.held_out.noise))
         n, scale = len(calibration.scores), model.shaped(calibration.variance_scale)
         evidence = {"rows_held_out": n, "variance_scale": np.asarray(scale).tolist()}
         reason = f"{n} held-out rows; their mean squared score is {np.round(scale, 3)}"
     return calibration, Choice(settings["calibrate"], reason, evidence)
-
-
-def _held_out(held: Observations, formula: Formula, batches: Batches) -> Calibration:
-    X, y, noise = held
-    scores, std = np.empty_like(y), np.empty_like(y)
-    variance = np.broadcast_to(observation_variance(noise, formula.noise_variance), len(y))
-    for rows, _, prediction in batches(X, formula.select(X)):
-        std[rows] = np.sqrt(prediction.observation_var(variance[rows]))
-        scores[rows] = np.abs(y[rows] - prediction.mean) / std[rows]
-    return Calibration.of(scores, std, weights(noise))
 
 
 def _jackknife(model: FittedModel, settings: Settings, formula: Formula, engine: Engine) -> Calibration:

@@ -184,7 +184,7 @@ class GaussianProcessRegressor(ExactRegressor):
     ) -> Any:
         """Return the log marginal likelihood, with more than `exact_rows` rows that of `kernel_` only."""
         check_is_fitted(self, "X_train_")
-        if theta is not None and len(self.X_train_) > self.exact_rows:
+        if theta is not None and "regressor_" in self.__dict__ and "L_" not in self.__dict__:
             raise ValueError(
                 f"log_marginal_likelihood(theta) needs a matrix of all {len(self.X_train_)} rows. It is "
                 f"available up to exact_rows={self.exact_rows}."

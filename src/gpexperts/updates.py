@@ -18,6 +18,7 @@ from scipy.spatial import cKDTree
 from gpexperts.calibration import ABSENT, HELD_OUT
 from gpexperts.experts.local import LocalExperts
 from gpexperts.experts.store import Observations
+from gpexperts.leave_one_out import check_known, local_experts
 from gpexperts.model import FittedModel
 from gpexperts.row_noise import scaled, stretched, widened
 from gpexperts.rows.base import Rows
@@ -30,20 +31,8 @@ _CLIPPED = 40.0
 
 def check_updatable(model: FittedModel, what: str) -> LocalExperts:
     """Return the experts, or refuse a model whose rows cannot change."""
-    experts = model.experts
-    if not isinstance(experts, LocalExperts):
-        raise ValueError(
-            f"{what} is not available while the rows are on a cluster: use model.to_local(), or fit all rows "
-            "again."
-        )
-    if experts.shared is not None:
-        raise ValueError(
-            f"{what} is not available for aggregation='grbcm', whose experts share rows. Fit all rows again."
-        )
-    if model.labels is None and model.held_out is not None:
-        raise ValueError(f"{what} needs the numbers of the rows that calibrate held out on a cluster.")
-    if model.targets is None and model.trend is not None and model.trend.is_mean:
-        raise ValueError(f"{what} needs the targets before the trend was subtracted on a cluster.")
+    experts = local_experts(model, what)
+    check_known(model, what)
     return experts
 
 
@@ -189,7 +178,8 @@ def without_rows(model: FittedModel, rows: Sequence[int] | np.ndarray) -> Fitted
 def _checked_numbers(rows: Sequence[int] | np.ndarray, labels: np.ndarray) -> np.ndarray:
     numbers = np.atleast_1d(np.asarray(rows))
     if numbers.ndim != 1 or not (np.issubdtype(numbers.dtype, np.integer) or len(numbers) == 0):
-        raise TypeError(f"rows must be row numbers, as integers, got {rows!r:.60}.")
+        mask = " For a mask use np.flatnonzero(mask)." if numbers.dtype == bool else ""
+        raise TypeError(f"rows must be row numbers, as integers, got {rows!r:.60}.{mask}")
     numbers = numbers.astype(np.int64)
     outside = numbers[(numbers < 0) | (numbers >= len(labels))]
     if len(outside):
@@ -239,15 +229,20 @@ def given_rows(model: FittedModel) -> tuple[Rows, np.ndarray]:
     return Rows(*(column[order] for column in given)), part[order]
 
 
-def density_loss(z: np.ndarray, expected: float) -> float:
+def density_loss(z: np.ndarray, held_out: np.ndarray | None) -> float:
     """Nats per row that a constant factor of the variance would gain on new rows.
 
     Parameters
     ----------
     z : ndarray
         Standardised residuals of new rows, predicted before they were learned.
-    expected : float
-        Mean square of the standardised residuals of rows held out when the model was trained.
+    held_out : ndarray or None
+        Those of rows that were held out when the model was trained; without them their mean square is 1.
     """
-    ratio = float(np.mean(np.minimum(np.abs(z), _CLIPPED) ** 2)) / max(expected, 1e-12)
-    return 0.5 * (ratio - 1.0 - float(np.log(max(ratio, 1e-12))))
+    expected = 1.0 if held_out is None else max(_mean_square(held_out), 1e-12)
+    ratio = max(_mean_square(z) / expected, 1e-12)
+    return 0.5 * (ratio - 1.0 - float(np.log(ratio)))
+
+
+def _mean_square(z: np.ndarray) -> float:
+    return float(np.mean(np.minimum(np.abs(z), _CLIPPED) ** 2))

@@ -52,6 +52,8 @@ class _Recent(NamedTuple):
     """(k, p) standardised residuals of some of them, predicted before they were learned."""
     unchecked: int
     """Rows since the last ones that were predicted."""
+    learned: int
+    """Rows since the last training."""
 
 
 class Updates(FittedAttributes):
@@ -79,8 +81,9 @@ class Updates(FittedAttributes):
             As for `fit`; weights are in the unit of those of `fit`.
         retrain : {"auto", "never", "now"}
             Whether the model is fitted again to all rows, with new hyperparameters, scaling and choices.
-            "auto" does so when the new rows, predicted before they are learned, show that the variances are
-            wrong: when one factor of the variance would gain 0.05 nats per row.
+            "auto" does so when the rows have doubled since the last training, and when the new rows,
+            predicted before they are learned, show that the variances are wrong: when one factor of the
+            variance would gain 0.05 nats per row.
 
         Returns
         -------
@@ -93,14 +96,11 @@ class Updates(FittedAttributes):
         check_updatable(predictor.model, "partial_fit")
         new = _as_seen(predictor, new_rows(self, X, y, sample_weight, noise_std))
         recent = self._checked(predictor, new.seen) if retrain == "auto" else self._former
+        recent = recent._replace(learned=recent.learned + len(new.seen.X))
         updated = with_rows(predictor.model, new, split=predictor.selector.refits_quickly)
-        expected, scores = 1.0, predictor.residuals or predictor.calibration
-        if scores is not None:
-            expected = float(np.mean(np.minimum(scores.scores, 40.0) ** 2))
-        wrong = len(recent.z) >= _ENOUGH and density_loss(recent.z, expected) > _LOSS
-        if retrain == "now" or (retrain == "auto" and wrong):
+        if retrain == "now" or (retrain == "auto" and _is_outdated(predictor, recent, updated)):
             reporters().message(1, f"training again on {int(updated.experts.offsets[-1])} rows")
-            updated, recent = _fitted_again(updated, predictor.settings), _Recent(recent.z[:0], 0)
+            updated, recent = _fitted_again(updated, predictor.settings), _nothing_new(updated)
             settings = _with_new_selector(predictor.settings)
             self._replace(updated, Predictor.build(updated, settings), recent)
         else:
@@ -134,7 +134,7 @@ class Updates(FittedAttributes):
 
     @property
     def _former(self) -> _Recent:
-        return self.__dict__.get("_recent", _Recent(np.empty((0, self.model_.n_outputs)), 0))
+        return self.__dict__.get("_recent", _nothing_new(self.model_))
 
     def _replace(self, model: FittedModel, predictor: Predictor, recent: _Recent) -> None:
         """Change the estimator, at the very end: an update that fails leaves it as it was."""
@@ -156,7 +156,20 @@ class Updates(FittedAttributes):
         some = ordinary[np.linspace(0, len(ordinary) - 1, min(len(ordinary), _CHECKED)).astype(int)]
         residual, var, inflation = _predicted(predictor, Observations(*(column[some] for column in new)))
         z = residual / np.sqrt(var[:, None] * inflation * predictor.formula.variance_scale)
-        return _Recent(np.concatenate([former.z, z])[-10 * _CHECKED :], 0)
+        return former._replace(z=np.concatenate([former.z, z])[-10 * _CHECKED :], unchecked=0)
+
+
+def _nothing_new(model: FittedModel) -> _Recent:
+    return _Recent(np.empty((0, model.n_outputs)), 0, 0)
+
+
+def _is_outdated(predictor: Predictor, recent: _Recent, updated: FittedModel) -> bool:
+    """Whether the rows have doubled since the last training, or new rows show that variances are wrong."""
+    if 2 * recent.learned >= updated.experts.offsets[-1]:
+        return True
+    scores = predictor.residuals or predictor.calibration
+    held_out = None if scores is None else scores.scores
+    return len(recent.z) >= _ENOUGH and density_loss(recent.z, held_out) > _LOSS
 
 
 def _predicted(predictor: Predictor, new: Observations) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -34,10 +34,10 @@ def is_number(value: Any) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
-def positive_int(value: Any, parameter: str, otherwise: str = "'auto'") -> int:
+def positive_int(value: Any, parameter: str, otherwise: str = "'auto' or ") -> int:
     """Return `value` as an int of at least 1; `otherwise` is what else the parameter accepts."""
     if isinstance(value, bool) or not isinstance(value, Integral):
-        raise TypeError(f"{parameter} must be {otherwise} or a positive int, got {value!r}.")
+        raise TypeError(f"{parameter} must be {otherwise}a positive int, got {value!r}.")
     if value < 1:
         raise ValueError(f"{parameter} must be at least 1, got {value}.")
     return int(value)

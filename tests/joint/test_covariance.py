@@ -135,6 +135,8 @@ def test_bad_input() -> None:
     for weights, message in (([1.0, 2.0], r"9 rows of X, got shape \(2,\)"), ([np.nan] * 9, "finite")):
         with pytest.raises(ValueError, match=message):
             model.predict_sum(X_NEW, weights)
+    with pytest.raises(TypeError, match="weights must be numbers, got"):
+        model.predict_sum(X_NEW, ["one"] * 9)
     for rule in ("poe", "gpoe", "bcm", "rbcm", "grbcm"):
         other = fixed(X, Y, "experts", aggregation=rule)
         with pytest.raises(ValueError, match=f"return_cov=True is not available for aggregation='{rule}'"):
@@ -146,7 +148,9 @@ def test_bad_input() -> None:
 def test_no_queries() -> None:
     _, cov = MODELS["own"].predict(np.empty((0, 2)), return_cov=True)
     assert cov.shape == (0, 0)
-    assert MODELS["own"].predict_sum(np.empty((0, 2))).mean == 0.0
+    total = MODELS["own"].predict_sum(np.empty((0, 2)))
+    assert type(total.mean) is type(total.std) is float
+    assert total == (0.0, 0.0)
 
 
 def test_far_from_the_data_the_prior_is_left() -> None:

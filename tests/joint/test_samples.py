@@ -39,14 +39,28 @@ def test_a_drawn_function_is_one_function(setup: str, monkeypatch: pytest.Monkey
     np.testing.assert_allclose(single, whole, rtol=1e-9)
     np.testing.assert_allclose(functions[1](X_NEW), whole[:, 1], rtol=1e-9)
     np.testing.assert_allclose(functions[1:](X_NEW), whole[:, 1:], rtol=1e-9)
+    more = MODELS[setup].draw_functions(5, random_state=7)  # the first ones are the same
+    np.testing.assert_allclose(more(X_NEW)[:, :3], whole, rtol=1e-9)
     assert len(functions) == len(list(functions)) == 3
     monkeypatch.setattr(module, "_PIECE", 5)
-    monkeypatch.setattr(module, "_GROUP", 12)
+    monkeypatch.setattr(module, "_GROUP", 36)
     monkeypatch.setattr(module, "most_entries", lambda _: 10**9)
     np.testing.assert_allclose(functions(np.tile(X_NEW, (3, 1))), np.tile(whole, (3, 1)), rtol=1e-9)
     again = MODELS[setup].draw_functions(3, random_state=7)(X_NEW)
     np.testing.assert_array_equal(again, functions(X_NEW))
     assert np.abs(MODELS[setup].draw_functions(3, random_state=8)(X_NEW) - whole).max() > 0.1
+
+
+def test_many_samples_are_drawn_in_pieces_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_TOGETHER", 600)
+    model = MODELS["own"]
+    samples = model.sample_y(X_NEW, 2000, random_state=1, latent=True)
+    assert samples.shape == (len(X_NEW), 2000)
+    assert len(np.unique(samples[0])) == 2000
+    mean, std = model.predict(X_NEW, return_std=True, latent=True)
+    np.testing.assert_allclose((samples.mean(axis=1) - mean) / std, 0, atol=5 / np.sqrt(2000))
+    np.testing.assert_allclose(samples.std(axis=1), std, rtol=0.12)
+    np.testing.assert_array_equal(samples[:, :600], model.sample_y(X_NEW, 600, random_state=1, latent=True))
 
 
 def test_functions_are_smooth_where_the_selection_does_not_change() -> None:
@@ -89,4 +103,6 @@ def test_refusals() -> None:
         fixed(X, Y, "experts", aggregation="gpoe").draw_functions()
     with pytest.raises(ValueError, match="n_samples"):
         MODELS["own"].sample_y(X_NEW, 0)
+    with pytest.raises(TypeError, match=r"n_samples must be a positive int, got 2\.5"):
+        MODELS["own"].sample_y(X_NEW, 2.5)
     assert MODELS["own"].sample_y(np.empty((0, 2)), 2).shape == (0, 2)

@@ -129,7 +129,7 @@ class FederatedSettings:
             raise ValueError("privacy needs secure_sum=True: each client adds only its share of the noise.")
         if privacy is not None and selection == "dnn":
             raise ValueError("privacy has no noise for the weights of a network; use another selection.")
-        positive_int(values["min_clients"], "min_clients", "a number")
+        positive_int(values["min_clients"], "min_clients", "")
         timeout = values["timeout"]
         if not is_number(timeout) or not 0 < timeout < np.inf:
             raise ValueError(f"timeout must be a positive number of seconds, got {timeout!r}.")

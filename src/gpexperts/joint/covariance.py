@@ -12,7 +12,7 @@ experts contains its average variance.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array, eye_array, vstack
@@ -46,8 +46,8 @@ _DENSE = 0.1
 class WeightedSum(NamedTuple):
     """Mean and standard deviation of a weighted sum of predictions, numbers or (p,)."""
 
-    mean: np.ndarray
-    std: np.ndarray
+    mean: Any
+    std: Any
 
 
 def predicted_covariance(predictor: Predictor, X: np.ndarray, latent: bool) -> tuple[np.ndarray, np.ndarray]:

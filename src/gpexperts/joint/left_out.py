@@ -8,12 +8,11 @@ import numpy as np
 
 from gpexperts.calibration import HELD_OUT
 from gpexperts.experts.local import LocalExperts
-from gpexperts.leave_one_out import LeftOut, check_leave_one_out, left_out
+from gpexperts.leave_one_out import check_known, check_leave_one_out, left_out, predicted
 from gpexperts.metrics import gaussian_log_density
 from gpexperts.model import FittedModel
 from gpexperts.predictor import Predictor
 from gpexperts.prepare import evaluation_engine
-from gpexperts.row_noise import observation_variance
 
 __all__ = ["LeaveOneOutPredictions", "leave_one_out"]
 
@@ -42,13 +41,14 @@ def leave_one_out(predictor: Predictor) -> LeaveOneOutPredictions:
     """
     model, formula, settings = predictor.model, predictor.formula, predictor.settings
     experts = check_leave_one_out(model, "loo")
-    _check_known(model)
+    check_known(model, "loo")
     positions, engine = np.arange(len(experts.X)), evaluation_engine(model, settings)
     batches = list(left_out(model, formula, positions, settings.work_budget, engine))
     known = model.row_numbers
     rows, given = [experts.numbers if known is None else known[experts.numbers]], [_targets(model, experts)]
     if model.held_out is not None:
-        batches.append(_held_out(predictor))
+        held = predicted(model.held_out, formula, predictor.batches)
+        batches.append(held._replace(var=formula.variance_scale * held.var))
         rows.append(np.flatnonzero(model.labels == HELD_OUT))
         given.append(model.user_targets(model.held_out.X, model.held_out.y))
     predictor.report_jitter()
@@ -71,30 +71,8 @@ def leave_one_out(predictor: Predictor) -> LeaveOneOutPredictions:
     )
 
 
-def _check_known(model: FittedModel) -> None:
-    """Refuse a model that came from a cluster without what loo returns."""
-    missing = ""
-    if model.labels is None and model.held_out is not None:
-        missing = "the numbers of the rows that calibrate held out"
-    elif model.targets is None and model.trend is not None and model.trend.is_mean:
-        missing = "the targets before the trend was subtracted"
-    if missing:
-        raise ValueError(f"loo needs {missing}, which stayed on the cluster. Fit the rows in this process.")
-
-
 def _targets(model: FittedModel, experts: LocalExperts) -> np.ndarray:
     """Targets of the rows of experts in the user's units, in their order."""
     if model.targets is not None:
         return model.targets[experts.numbers]
     return model.user_targets(experts.X, experts.y)
-
-
-def _held_out(predictor: Predictor) -> LeftOut:
-    assert predictor.model.held_out is not None
-    X, y, noise = predictor.model.held_out
-    formula, mean, var = predictor.formula, np.empty_like(y), np.empty_like(y)
-    each = np.broadcast_to(observation_variance(noise, formula.noise_variance), len(y))
-    for rows, _, prediction in predictor.batches(X, formula.select(X)):
-        mean[rows] = prediction.mean
-        var[rows] = formula.variance_scale * prediction.observation_var(each[rows])
-    return LeftOut(np.arange(len(X)), y, mean, var)

@@ -30,13 +30,15 @@ from gpexperts.kernels.spectral import draw_prior, has_fourier_features
 from gpexperts.predictor import Predictor
 from gpexperts.trend.sparse import SparseGP
 
-__all__ = ["DrawnFunctions", "Draws", "draw"]
+__all__ = ["DrawnFunctions", "Draws", "draw", "sampled"]
 
 FREQUENCIES = 1024
+_TOGETHER = 4096
+"""Functions, of all outputs, that are drawn together for samples."""
 _NOISE_ROWS = 256
 """Rows whose noise is drawn together, so that the noise of a row does not depend on the other rows."""
-_GROUP, _PIECE = 32_768, 2048
-"""Rows whose residuals are kept at the same time, and rows of a piece of work."""
+_GROUP, _PIECE = 2**21, 2048
+"""Residuals that are kept at the same time, and rows of a piece of work."""
 
 
 def draw(predictor: Predictor, n_functions: int, random_state: Any) -> Draws:
@@ -57,6 +59,31 @@ def draw(predictor: Predictor, n_functions: int, random_state: Any) -> Draws:
         )
     seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
     return Draws(predictor, n_functions, seed)
+
+
+def sampled(
+    predictor: Predictor, X: np.ndarray, n_samples: int, random_state: Any, *, latent: bool
+) -> np.ndarray:
+    """Values (n, p, n_samples) of drawn functions at X (n, d), both in the user's units.
+
+    Functions are drawn a few thousand at a time, so that only the values of all of them are in memory.
+
+    Parameters
+    ----------
+    predictor : Predictor
+    X : ndarray of shape (n, d)
+    n_samples : int
+    random_state : int, RandomState or None
+    latent : bool
+        Whether they are values of the noise-free functions instead of observations.
+    """
+    random_state = check_random_state(random_state)
+    step, pieces = max(1, _TOGETHER // predictor.model.n_outputs), []
+    for start in range(0, n_samples, step):
+        draws = draw(predictor, min(step, n_samples - start), random_state)
+        noise = None if latent else np.random.default_rng(random_state.randint(np.iinfo(np.int32).max))
+        pieces.append(draws.values(X, noise=noise))
+    return pieces[0] if len(pieces) == 1 else np.concatenate(pieces, axis=2)
 
 
 class Draws:
@@ -130,8 +157,9 @@ class Draws:
             return y - self.prior(inputs[some]) - self._noise(linear.positions[some]) * std[some, None]
 
         f = np.concatenate(engine.map(lambda some: self.prior(linear.X[some]), _pieces(0, len(linear.X))))
-        for start in range(0, len(inputs), _GROUP):
-            stop = min(start + _GROUP, len(inputs))
+        step = max(_PIECE, _GROUP // f.shape[1])
+        for start in range(0, len(inputs), step):
+            stop = min(start + step, len(inputs))
             f += columns[:, start:stop] @ np.concatenate(engine.map(residuals, _pieces(start, stop)))
         return f
 
@@ -143,8 +171,8 @@ class Draws:
         first = np.flatnonzero(np.diff(block, prepend=-1))
         for start, stop in zip(first, [*first[1:], len(positions)], strict=True):
             b = int(block[start])
-            drawn = np.random.default_rng([self.seed, 1, b]).standard_normal((_NOISE_ROWS, width))
-            noise[start:stop] = drawn[positions[start:stop] - b * _NOISE_ROWS]
+            drawn = np.random.default_rng([self.seed, 1, b]).standard_normal((width, _NOISE_ROWS))
+            noise[start:stop] = drawn[:, positions[start:stop] - b * _NOISE_ROWS].T
         return noise
 
 

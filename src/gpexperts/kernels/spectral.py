@@ -73,7 +73,8 @@ def draw_prior(
     """Draw functions from the prior of the noise-free function.
 
     The functions share their frequencies, a scrambled Sobol sequence: these cover the spectrum more evenly
-    than independent ones. Given the frequencies, functions are independent and Gaussian.
+    than independent ones. Given the frequencies, functions are independent and Gaussian. The first functions
+    do not depend on how many are drawn.
 
     Parameters
     ----------
@@ -96,8 +97,8 @@ def draw_prior(
         frequencies = np.sqrt(_squared_norm(stationary.shape, d, tail))[:, None] * direction
     frequencies /= covariance.metric(np.ones(d))
     amplitude = np.sqrt(stationary.signal_variance * weight / weight.sum())
-    coefficients = np.tile(amplitude, 2)[:, None] * rng.standard_normal((2 * n_frequencies, n_functions))
-    return PriorDraws(frequencies, coefficients, centre)
+    coefficients = np.tile(amplitude, 2) * rng.standard_normal((n_functions, 2 * n_frequencies))
+    return PriorDraws(frequencies, np.ascontiguousarray(coefficients.T), centre)
 
 
 def _tail_probabilities(u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -193,7 +193,7 @@ def labels_per_row(partition: Any, n: int) -> np.ndarray:
 
 def communication_size(wanted: Any, n: int, M: int) -> int:
     """Return how many of n rows are shared by all M experts."""
-    size = max(1, n // (M + 1)) if wanted is None else positive_int(wanted, "communication_size", "None")
+    size = max(1, n // (M + 1)) if wanted is None else positive_int(wanted, "communication_size", "None or ")
     if n - size < M:
         raise ValueError(
             f"{n} rows cannot serve {M} experts and a communication set of {size} rows; choose fewer experts."
