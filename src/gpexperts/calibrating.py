@@ -16,7 +16,7 @@ from gpexperts.formula import Formula
 from gpexperts.leave_one_out import check_leave_one_out, left_out
 from gpexperts.metrics import gaussian_width
 from gpexperts.model import FittedModel
-from gpexperts.row_noise import observation_variance, weights
+from gpexperts.row_noise import given_weights, observation_variance, weights
 from gpexperts.settings import Settings
 
 __all__ = ["Batches", "calibration_of", "interval_widths"]
@@ -38,21 +38,26 @@ def calibration_of(
         evidence: dict[str, Any] = {"rows_left_out": n}
         reason = f"{n} training rows, each predicted without it"
     else:
-        calibration = _held_out(model.held_out, formula, batches)
+        # Conformal intervals cover all targets, outliers included; std is that of an ordinary observation.
+        count = given_weights if settings["calibrate"] == "conformal" else weights
+        calibration = _held_out(model.held_out, formula, batches, count)
         n, scale = len(calibration.scores), model.shaped(calibration.variance_scale)
         evidence = {"rows_held_out": n, "variance_scale": np.asarray(scale).tolist()}
         reason = f"{n} held-out rows; their mean squared score is {np.round(scale, 3)}"
     return calibration, Choice(settings["calibrate"], reason, evidence)
 
 
-def _held_out(held: Observations, formula: Formula, batches: Batches) -> Calibration:
+def _held_out(
+    held: Observations, formula: Formula, batches: Batches, count: Callable[[np.ndarray], np.ndarray]
+) -> Calibration:
+    """Score held-out rows; `count` returns the weight of each by its noise."""
     X, y, noise = held
     scores, std = np.empty_like(y), np.empty_like(y)
     variance = np.broadcast_to(observation_variance(noise, formula.noise_variance), len(y))
     for rows, _, prediction in batches(X, formula.select(X)):
         std[rows] = np.sqrt(prediction.observation_var(variance[rows]))
         scores[rows] = np.abs(y[rows] - prediction.mean) / std[rows]
-    return Calibration.of(scores, std, weights(noise))
+    return Calibration.of(scores, std, count(noise))
 
 
 def _jackknife(model: FittedModel, settings: Settings, formula: Formula, engine: Engine) -> Calibration:
