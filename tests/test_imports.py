@@ -47,7 +47,7 @@ def test_at_most_a_fifth_of_a_second_more() -> None:
 
 
 def test_no_private_name_of_another_package_is_imported() -> None:
-    """ruff's rule SLF finds private attributes, but not private names that are imported."""
+    """Ruff's rule SLF finds private attributes, but not private names that are imported."""
     found = []
     for path in sorted(Path(gpexperts.__file__).parent.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
