@@ -2,6 +2,7 @@
 
     python scripts/fuzz_models.py                                     10,000 of each
     python scripts/fuzz_models.py --mutated 500 --generated 500 --seconds 300
+    python scripts/fuzz_models.py --first 500                         goes on from seed 500
 
 A file may take 1 s + 1 s per 10 MB of CPU time, 50 MB + 10 × its length of memory, and 50 threads. It must
 load or raise a ModelFileError. The exit code is 1 if a file did not; it is then kept in --keep.
@@ -38,7 +39,7 @@ def main() -> int:
     makers = {"mutated": forged, "generated": generated}
     began = time.monotonic()
     costs: dict[str, list[Cost]] = {kind: [] for kind in wanted}
-    n_over = 0
+    n_over, seed = 0, given.first
     with tempfile.TemporaryDirectory() as folder:
         originals = write_originals(Path(folder))
         parts = [taken_apart(path) for path in originals.values()]
@@ -46,6 +47,7 @@ def main() -> int:
         with Watch(originals["knn, with factors"]) as watch:
             for seed in range(given.first, given.first + max(wanted.values())):
                 if time.monotonic() - began > given.seconds:
+                    seed -= 1
                     break
                 for kind, make in makers.items():
                     if seed - given.first >= wanted[kind]:
@@ -65,7 +67,7 @@ def main() -> int:
     for kind, some in costs.items():
         if some:
             print(f"{kind}: {_summary(some)}")
-    print(f"{n_over} over a limit, {time.monotonic() - began:.0f} s")
+    print(f"seeds {given.first} to {seed}: {n_over} over a limit, {time.monotonic() - began:.0f} s")
     return 1 if n_over else 0
 
 

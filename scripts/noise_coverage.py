@@ -1,11 +1,14 @@
-"""Measure the coverage of 95 % intervals where the noise changes strongly, and of models of few rows.
+"""Measure 95 % intervals where the noise changes strongly or has heavy tails, and those of few rows.
 
     python scripts/noise_coverage.py                        20 fits of 600 rows, all kinds of noise
     python scripts/noise_coverage.py --fits 5 --kinds waves
+    python scripts/noise_coverage.py --first 100            the same with other seeds
     python scripts/noise_coverage.py --few                  models of 3 to 40 rows
+    python scripts/noise_coverage.py --cauchy               20 fits of 600 rows with Cauchy noise
 
 Everything is at its default. Each fit is tried on 2,000 new rows; "noisiest" is the third of them with the
-largest standard deviation of the noise.
+largest standard deviation of the noise. The width of intervals with Cauchy noise is relative to that of its
+central 95 %.
 """
 
 from __future__ import annotations
@@ -19,6 +22,8 @@ import numpy as np
 from gpexperts import DistributedGPRegressor
 
 N_TRAIN, N_NEW = 600, 2000
+CAUCHY_SCALE, CAUCHY_QUANTILE = 0.05, 12.7062
+"""Scale of Cauchy noise, and its quantile at 97.5 % for scale 1."""
 
 
 def _grows(X: np.ndarray) -> np.ndarray:
@@ -54,11 +59,11 @@ def _inside(model: DistributedGPRegressor, X: np.ndarray, y: np.ndarray) -> np.n
     return (lower <= y) & (y <= upper)
 
 
-def changing_noise(kind: str, calibrate: str | None, fits: int) -> str:
+def changing_noise(kind: str, calibrate: str | None, seeds: range) -> str:
     """Fit to noise of one kind and return a row of the table."""
     d, noise = KINDS[kind]
     found = []
-    for seed in range(fits):
+    for seed in seeds:
         X, y, sigma = _rows(np.random.default_rng(seed), N_TRAIN + N_NEW, d, noise)
         model = DistributedGPRegressor(calibrate=calibrate, random_state=seed).fit(X[:N_TRAIN], y[:N_TRAIN])
         inside, sigma = _inside(model, X[N_TRAIN:], y[N_TRAIN:]), sigma[N_TRAIN:]
@@ -66,13 +71,33 @@ def changing_noise(kind: str, calibrate: str | None, fits: int) -> str:
         found.append([inside.mean(), inside[third == 2].mean(), inside[third == 0].mean()])
     whole, noisiest, quietest = np.mean(found, axis=0)
     least = np.min(found, axis=0)[1]
-    return f"| {kind} | {calibrate} | {fits} | {whole:.3f} | {noisiest:.3f} | {least:.3f} | {quietest:.3f} |"
+    shares = f"{whole:.3f} | {noisiest:.3f} | {least:.3f} | {quietest:.3f}"
+    return f"| {kind} | {calibrate} | {len(seeds)} | {shares} |"
 
 
-def few_rows(n: int, fits: int) -> str:
+def heavy_tails(calibrate: str | None, d: int, seeds: range) -> str:
+    """Fit to Cauchy noise and return a row of the table."""
+    found, students = [], 0
+    for seed in seeds:
+        rng = np.random.default_rng(seed)
+        X, f, _ = _rows(rng, N_TRAIN + N_NEW, d, lambda X: np.zeros(len(X)))
+        y = f + CAUCHY_SCALE * rng.standard_cauchy(len(f))
+        model = DistributedGPRegressor(calibrate=calibrate, random_state=seed).fit(X[:N_TRAIN], y[:N_TRAIN])
+        lower, upper = model.predict_interval(X[N_TRAIN:])
+        width = np.median(upper - lower) / (2.0 * CAUCHY_QUANTILE * CAUCHY_SCALE)
+        inside = np.mean((lower <= y[N_TRAIN:]) & (y[N_TRAIN:] <= upper))
+        error = np.median(np.abs(model.predict(X[N_TRAIN:]) - f[N_TRAIN:]))
+        found.append([width, inside, error])
+        students += model.choices_["noise"].value == "student"
+    (width, inside, error), (widest, *_) = np.median(found, axis=0), np.max(found, axis=0)
+    measured = f"{width:.2f} | {widest:.2f} | {inside:.3f} | {min(f[1] for f in found):.3f} | {error:.3f}"
+    return f"| {d} | {calibrate} | {len(seeds)} | {students} | {measured} |"
+
+
+def few_rows(n: int, seeds: range) -> str:
     """Fit to n rows and return a row of the table."""
     found = []
-    for seed in range(fits):
+    for seed in seeds:
         rng = np.random.default_rng(seed)
         X = rng.uniform(-1, 1, size=(n + 200, 1))
         y = np.sin(2 * X[:, 0]) + 0.3 * rng.standard_normal(len(X))
@@ -80,7 +105,7 @@ def few_rows(n: int, fits: int) -> str:
         mean, std = model.predict(X[n:], return_std=True)
         found.append([_inside(model, X[n:], y[n:]).mean(), np.mean(np.abs(y[n:] - mean) <= 1.96 * std)])
     interval, plain = np.mean(found, axis=0)
-    return f"| {n} | {fits} | {interval:.3f} | {plain:.3f} |"
+    return f"| {n} | {len(seeds)} | {interval:.3f} | {plain:.3f} |"
 
 
 def main() -> None:
@@ -89,19 +114,29 @@ def main() -> None:
     parser.add_argument("--fits", type=int, default=20)
     parser.add_argument("--kinds", default="", help="only kinds of noise that begin with this")
     parser.add_argument("--few", action="store_true", help="models of few rows instead")
+    parser.add_argument("--cauchy", action="store_true", help="Cauchy noise instead")
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
     given = parser.parse_args()
+    seeds = range(given.first, given.first + given.fits)
     warnings.simplefilter("ignore")  # of few rows, and of length scales at their bounds
     if given.few:
         print("| rows | fits | `predict_interval` | mean ± 1.96 std |\n|---|---|---|---|")
         for n in (3, 4, 5, 8, 20, 40):
-            print(few_rows(n, given.fits), flush=True)
+            print(few_rows(n, seeds), flush=True)
+        return
+    if given.cauchy:
+        print("| inputs | calibrate | fits | Student | width | widest | inside | least | median error |")
+        print("|---|---|---|---|---|---|---|---|---|")
+        for d in (1, 2, 4):
+            for calibrate in (None, "conformal"):
+                print(heavy_tails(calibrate, d, seeds), flush=True)
         return
     print("| noise | calibrate | fits | all | noisiest third | its least | quietest third |")
     print("|---|---|---|---|---|---|---|")
     for kind in KINDS:
         if kind.startswith(given.kinds):
             for calibrate in (None, "conformal"):
-                print(changing_noise(kind, calibrate, given.fits), flush=True)
+                print(changing_noise(kind, calibrate, seeds), flush=True)
 
 
 if __name__ == "__main__":

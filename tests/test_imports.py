@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 import resource
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+
+import gpexperts
 
 
 def imported(code: str) -> set[str]:
@@ -40,6 +44,20 @@ def test_no_other_package_is_imported() -> None:
 def test_at_most_a_fifth_of_a_second_more() -> None:
     theirs = cpu_seconds("import sklearn.gaussian_process")
     assert cpu_seconds("import gpexperts") <= theirs + 0.2
+
+
+def test_no_private_name_of_another_package_is_imported() -> None:
+    """Ruff's rule SLF finds private attributes, but not private names that are imported."""
+    found = []
+    for path in sorted(Path(gpexperts.__file__).parent.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if not isinstance(node, (ast.Import, ast.ImportFrom)):
+                continue
+            module = f"{node.module}." if isinstance(node, ast.ImportFrom) else ""
+            names = [f"{module}{alias.name}" for alias in node.names]
+            theirs = [n for n in names if n.split(".")[0] not in ("gpexperts", *sys.stdlib_module_names)]
+            found += [f"{path.name}: {name}" for name in theirs if re.search(r"(^|\.)_(?!_)", name)]
+    assert found == []
 
 
 USES = {

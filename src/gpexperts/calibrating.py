@@ -13,7 +13,7 @@ from gpexperts.formula import Formula
 from gpexperts.leave_one_out import Batches, check_leave_one_out, left_out, predicted
 from gpexperts.metrics import gaussian_width
 from gpexperts.model import FittedModel
-from gpexperts.row_noise import weights
+from gpexperts.row_noise import given_weights, weights
 from gpexperts.settings import Settings
 
 __all__ = ["calibration_of", "interval_widths"]
@@ -32,8 +32,10 @@ def calibration_of(
         evidence: dict[str, Any] = {"rows_left_out": n}
         reason = f"{n} training rows, each predicted without it"
     else:
+        # Conformal intervals cover all targets, outliers included; std is that of an ordinary observation.
+        count = given_weights if settings["calibrate"] == "conformal" else weights
         held = predicted(model.held_out, formula, batches)
-        calibration = Calibration.of(np.abs(held.z), np.sqrt(held.var), weights(model.held_out.noise))
+        calibration = Calibration.of(np.abs(held.z), np.sqrt(held.var), count(model.held_out.noise))
         n, scale = len(calibration.scores), model.shaped(calibration.variance_scale)
         evidence = {"rows_held_out": n, "variance_scale": np.asarray(scale).tolist()}
         reason = f"{n} held-out rows; their mean squared score is {np.round(scale, 3)}"

@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.gaussian_process import GaussianProcessRegressor as ExactRegressor
 from sklearn.gaussian_process.kernels import Kernel
-from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gpexperts.exceptions import NoNoiseWarning
 from gpexperts.kernels.spectral import has_fourier_features
@@ -73,7 +73,7 @@ class GaussianProcessRegressor(ExactRegressor):
         for name in ("regressor_", "L_", "alpha_"):
             self.__dict__.pop(name, None)
         vectors = self.kernel is None or self.kernel.requires_vector_input
-        if vectors and _num_samples(X) > self.exact_rows:
+        if vectors and _n_rows(X) > self.exact_rows:
             return self._fit_experts(X, y)
         super().fit(X, y)
         if vectors:
@@ -190,6 +190,14 @@ class GaussianProcessRegressor(ExactRegressor):
                 f"available up to exact_rows={self.exact_rows}."
             )
         return super().log_marginal_likelihood(theta, eval_gradient, clone_kernel)
+
+
+def _n_rows(X: Any) -> int:
+    """Number of rows of a table; 0 if X is none, which scikit-learn refuses."""
+    shape = getattr(X, "shape", None)
+    if shape is not None:
+        return int(shape[0]) if len(shape) else 0
+    return len(X) if hasattr(X, "__len__") else 0
 
 
 def _default_kernel() -> Kernel:

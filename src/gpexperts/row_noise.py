@@ -21,6 +21,7 @@ __all__ = [
     "ORDINARY",
     "Copies",
     "copies",
+    "given_weights",
     "has_given_noise",
     "noise_table",
     "observation_variance",
@@ -53,6 +54,11 @@ def weights(noise: np.ndarray) -> np.ndarray:
     if not noise.shape[-1]:
         return np.ones(noise.shape[:-1])
     return noise[..., 0] if noise.shape[-1] == 2 else noise[..., 0] * noise[..., 3]
+
+
+def given_weights(noise: np.ndarray) -> np.ndarray:
+    """Return the weight w that the user gave each row; the last axis of `noise` is dropped."""
+    return noise[..., 0] if noise.shape[-1] else np.ones(noise.shape[:-1])
 
 
 def has_given_noise(noise: np.ndarray | None) -> bool:

@@ -133,11 +133,19 @@ def test_full_disk_at_any_point(assert_kept, monkeypatch, command: str, out: str
     assert_kept(command, out)
 
 
-def test_full_standard_output(run) -> None:
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("predict", "houses.gpx", "new_houses.csv", "-o", "-"),
+        ("info", "houses.gpx", "--json"),
+        ("--version",),
+    ],
+)
+def test_full_standard_output(run, args: tuple[str, ...]) -> None:
     command = [sys.executable, "-c", "from gpexperts.cli import main; main()"]
     with open("/dev/full", "wb") as full:
         ended = subprocess.run(
-            [*command, "predict", "houses.gpx", "new_houses.csv", "-o", "-"],
+            [*command, *args],
             stdout=full,
             stderr=subprocess.PIPE,
         )

@@ -225,7 +225,7 @@ def test_million_columns_are_refused_quickly(run) -> None:
             file.write(end[0].to_bytes(4, "little") + end[1])
     run("info", "houses.gpx")  # imports are not measured
     tracemalloc.start()
-    began = time.perf_counter()
+    began = time.process_time()
     try:
         messages = refusals(run, "wide.csv")
         assert not_matching("first row of wide.csv is longer than 1,048,576 bytes", messages) == []
@@ -238,7 +238,7 @@ def test_million_columns_are_refused_quickly(run) -> None:
         assert tracemalloc.get_traced_memory()[1] < 100e6
     finally:
         tracemalloc.stop()
-    assert time.perf_counter() - began < 20  # twelve commands
+    assert time.process_time() - began < 20  # twelve commands
 
 
 def test_too_many_columns_with_short_names(run) -> None:

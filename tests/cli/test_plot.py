@@ -35,3 +35,14 @@ def test_wrong_requests_are_refused(run, arguments: list[str], message: str) -> 
     done = run("plot", "houses.gpx", *arguments)
     assert done.code == 2
     assert message in done.err
+
+
+def test_a_picture_never_replaces_an_input(run, tmp_path) -> None:
+    for name in ("houses.gpx", "test_houses.csv"):
+        (tmp_path / "out.png").unlink(missing_ok=True)
+        (tmp_path / "out.png").hardlink_to(tmp_path / name)
+        content = (tmp_path / name).read_bytes()
+        done = run("plot", "houses.gpx", "predicted", "test_houses.csv", "-o", "out.png")
+        assert done.code == 2
+        assert f"The output would replace an input: {name} is read" in done.err
+        assert (tmp_path / name).read_bytes() == content

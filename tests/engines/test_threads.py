@@ -31,16 +31,16 @@ def two_blas_threads():
 
 
 def test_threads_run_at_the_same_time() -> None:
-    meeting = threading.Barrier(2, timeout=10)
+    meeting = threading.Barrier(2, timeout=100)
     assert sorted(ThreadEngine(2).map(lambda i: (meeting.wait(), i)[1], [0, 1])) == [0, 1]
 
 
 def test_expensive_items_are_started_first() -> None:
-    started = []
+    started, meeting = [], threading.Barrier(2, timeout=100)
 
     def work(i: int) -> None:
         started.append(i)
-        time.sleep(0.01)
+        meeting.wait()  # a slow thread has added its item too
 
     ThreadEngine(2).map(work, range(6), [1.0, 5.0, 2.0, 9.0, 0.0, 3.0])
     assert set(started[:2]) == {1, 3}
@@ -56,8 +56,8 @@ def test_after_an_error_no_further_items_are_started() -> None:
         time.sleep(0.02)
 
     with pytest.raises(RuntimeError, match="no"):
-        ThreadEngine(2).map(work, range(100))
-    assert len(started) < 10
+        ThreadEngine(2).map(work, range(200))
+    assert len(started) < 100  # the thread with the error may have to wait for a core
 
 
 def test_items_run_on_one_blas_thread_each(two_blas_threads) -> None:
@@ -157,7 +157,7 @@ def test_after_an_interrupt_running_items_finish(
         ThreadEngine(2).map(slow, range(4 if one_has_ended else 50))
     assert waits == [2, 2]
     assert sorted(begun) == sorted(done)
-    assert len(done) < 10
+    assert len(done) < 40
 
 
 def test_an_error_keeps_no_items_alive() -> None:

@@ -14,6 +14,7 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
+import pandas as pd
 from sklearn.gaussian_process.kernels import DotProduct, RationalQuadratic, WhiteKernel
 
 from gpexperts import DistributedGPRegressor
@@ -26,6 +27,7 @@ RNG = np.random.default_rng(0)
 X = RNG.uniform(-2, 2, size=(60, 3))
 Y = np.sin(2 * X[:, 0]) + 0.3 * X[:, 1] + 0.05 * RNG.standard_normal(60)
 MIXED = np.column_stack([np.where(X[:, 0] > 1, np.nan, X[:, 0]), X[:, 1], np.round(X[:, 2])])
+DATED = pd.DataFrame(X, columns=list("abc")).assign(a=pd.date_range("2020-01-01", periods=60, freq="37h"))
 
 MODELS: dict[str, dict[str, Any]] = {
     "knn, with factors": {"selection": KNNSelector(metric="kernel"), "kernel": "auto", "optimizer": "lbfgs"},
@@ -42,6 +44,10 @@ MODELS: dict[str, dict[str, Any]] = {
     "own expert": {"n_neighbors": 8, "n_selected": 0},
     "own expert beside others": {"n_neighbors": 8, "n_selected": 2},
     "categories and gaps": {"categorical_features": [2], "n_selected": 2},
+    "dates": {"n_selected": 2},
+    "linear trend, Student noise": {"trend": "linear", "trend_role": "both", "noise": "student"},
+    "boosted trees, transformed target": {"trend": "boosting", "target_transform": "yeo-johnson"},
+    "weights, leave-one-out scores": {"calibrate": "jackknife"},
 }
 
 
@@ -52,8 +58,9 @@ def write_originals(folder: Path) -> dict[str, Path]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             settings = {"kernel": "rbf", "optimizer": None, "random_state": 0, **given}
-            inputs = MIXED if "categories" in name else X
-            model = DistributedGPRegressor(n_experts=3, **settings).fit(inputs, Y)
+            inputs = MIXED if "categories" in name else DATED if "dates" in name else X
+            weights = np.linspace(0.5, 2.0, len(Y)) if "weights" in name else None
+            model = DistributedGPRegressor(n_experts=3, **settings).fit(inputs, Y, weights)
         model.feature_names_in_ = np.array(["a", "b", "c"], dtype=object)
         columns = [TableColumn(n, "number", "", -2.0, 2.0) for n in "abc"]
         model.table_ = TableSchema(["y"], columns, "t.csv", "0" * 64, 60, 0, -2.0, 2.0, {"n_experts": 3})

@@ -187,6 +187,43 @@ def _empty(rng: random.Random, header: Tree, arrays: Arrays) -> None:
     arrays[name] = np.empty(rng.choice([(0, huge), (huge, 0), (0,), (huge, 0, 1)]), arrays[name].dtype)
 
 
+def _encoded_columns(rng: random.Random, header: Tree, arrays: Arrays) -> None:
+    """Many columns of dates in a time zone, or of categories with many or long levels."""
+    d, kind = _size(rng, 20_000), rng.choice(["date", "category"])
+    columns = header["model"]["columns"]
+    columns["names"], columns["kinds"] = [f"x{i}" for i in range(d)], [kind] * d
+    arrays["columns.gaps"], arrays["columns.fills"] = np.zeros(d, dtype=np.int64), np.zeros(d)
+    levels = ["a" * _size(rng, 1000) + str(i) for i in range(_size(rng, 60_000 // d + 1))]
+    zone, cycles = rng.choice(["Europe/Berlin", "UTC", "+01:00", "x"]), ["hour", "weekday"]
+    columns["dates"] = [[k, zone, 18_262, cycles] for k in range(d)] if kind == "date" else []
+    columns["levels"] = [[k, levels, 0, 1] for k in range(d)] if kind == "category" else []
+    header["feature_names"], header["table"] = rng.choice([None, columns["names"]]), None
+
+
+def _trees(rng: random.Random, header: Tree, arrays: Arrays) -> None:
+    """A tree that is one long branch, or many trees of one leaf each."""
+    n, p = _size(rng), arrays["model.y"].shape[1]
+    branch = rng.random() < 0.5
+    own = np.arange(n)
+    ends = own == n - 1 if branch else own >= 0
+    named = {
+        "start": np.array([0, n]) if branch else np.arange(n + 1),
+        "feature": np.where(ends, -1, 0),
+        "threshold": np.zeros(n),
+        "missing_left": np.zeros(n, dtype=bool),
+        "left": np.where(ends, own, own + 1),
+        "right": np.where(ends, own, n - 1),
+        "value": np.ones(n),
+    }
+    arrays.update({f"tree.{name}": array for name, array in named.items()})
+    trees: Tree = {name: {"is": "array", "name": f"tree.{name}", "fortran": False} for name in named}
+    trees |= {"baseline": 0.0, "n_features": arrays["model.X"].shape[1]}
+    header["model"]["trend"] = {"role": "mean", "name": "boosting", "predictors": [trees] * p}
+    if header["model"]["targets"] is None:
+        arrays["model.targets"] = arrays["model.y"].copy()
+        header["model"]["targets"] = {"is": "array", "name": "model.targets", "fortran": False}
+
+
 def _repeated(rng: random.Random, header: Tree, arrays: Arrays) -> None:
     """The same value many times, in place of another."""
     *parent, key = rng.choice(places(header))
@@ -196,4 +233,5 @@ def _repeated(rng: random.Random, header: Tree, arrays: Arrays) -> None:
 
 _GROWTHS: list[Callable[[random.Random, Tree, Arrays], None]] = [
     _rows, _columns, _kernels, _evidence, _choices, _table, _text, _trace, _network, _empty, _repeated,
+    _encoded_columns, _trees,
 ]  # fmt: skip

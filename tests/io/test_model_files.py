@@ -491,11 +491,11 @@ def test_large_claims_of_a_small_file_cost_nothing(claim: str, tmp_path: Path) -
     path = tmp_path / "claims.gpx"
     path.write_bytes(_claims(claim))
     tracemalloc.start()
-    began = time.perf_counter()
+    began = time.process_time()
     try:
         with pytest.raises(CorruptModelError):
             gpexperts.load(path)
         assert tracemalloc.get_traced_memory()[1] < 20e6
     finally:
         tracemalloc.stop()
-    assert time.perf_counter() - began < 2
+    assert time.process_time() - began < 2

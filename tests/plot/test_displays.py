@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from gpexperts import DistributedGPRegressor, plot
+from gpexperts.effects import Effect
 from tests.problems import PLAIN
 
 matplotlib.use("Agg")
@@ -228,3 +229,29 @@ def test_leave_one_out_residuals_over_an_input(own_model: DistributedGPRegressor
         plot.ResidualsDisplay.from_estimator(own_model, feature=0, ax=ax)
     again = plot.ResidualsDisplay.from_predictions(Y, loo.mean, loo.std, ax=ax)
     np.testing.assert_allclose(again.residual, loo.standardized_residual, atol=1e-9)
+
+
+NO_FORMULA = "price in US$, \x1b[31m cost in \\frac$\u202e"
+"""Matplotlib reads a formula between dollar signs; it is an error if there is none."""
+
+
+def test_names_are_drawn_as_they_are() -> None:
+    names = [NO_FORMULA, "length" * 20_000, "y"]
+    grid = np.linspace(0, 1, 4)
+    effects = [
+        Effect(NO_FORMULA, ["a$b", "$\\c$"], *np.ones((3, 2))),
+        Effect(names[1], grid, *np.ones((3, 4))),
+    ]
+    drawn = [
+        plot.PredictionDisplay1D(grid, grid, grid, name=NO_FORMULA).plot(),
+        plot.ResidualsDisplay(grid, grid, name=NO_FORMULA).plot(),
+        plot.MapDisplay(grid, grid, np.ones((4, 4)), np.ones((4, 4)), names=tuple(names)).plot(),
+        plot.EffectDisplay(effects, target=NO_FORMULA).plot(),
+    ]
+    for display in drawn:
+        display.figure_.canvas.draw()
+        shown = display.ax_.xaxis.label.get_text().replace(r"\$", "$")
+        assert shown == r"price in US$, \x1b[31m cost in \frac$\u202e"
+        plt.close(display.figure_)
+    assert len(drawn[2].ax_.get_ylabel()) == 60
+    assert [label.get_text() for label in drawn[3].ax_.get_xticklabels()] == [r"a\$b", r"\$\c\$"]

@@ -129,14 +129,14 @@ def test_a_fit_beyond_the_budget_is_refused_before_it_starts(settings: dict) -> 
     X, y = _line(50_000)
     model = DistributedGPRegressor(memory_budget="1GB", random_state=0, **settings)
     tracemalloc.start()
-    began = time.perf_counter()
+    began = time.process_time()
     try:
         with pytest.raises(MemoryBudgetError, match=r"at least [\d.]+ GB \([\d,]+ bytes\).*budget='1GB'"):
             model.fit(X, y)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert time.perf_counter() - began < 5.0
+    assert time.process_time() - began < 5.0
     assert peak < 30_000_000
     assert not hasattr(model, "n_experts_")
 

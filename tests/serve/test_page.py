@@ -30,7 +30,7 @@ def url(model: DistributedGPRegressor, tmp_path_factory: pytest.TempPathFactory)
         yield found[1]
     finally:
         process.terminate()
-        code = process.wait(20)
+        code = process.wait(100)
         process.stderr.close()
         assert code in (0, 128 + signal.SIGTERM)
 

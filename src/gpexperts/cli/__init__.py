@@ -12,9 +12,9 @@ def main() -> None:
 
     The exit code is 0, 2 after an error, 130 after an interrupt, 143 after SIGTERM and 129 after SIGHUP.
     """
-    from gpexperts.cli.process import ended_by_signals, opened_streams
+    from gpexperts.cli.process import ended_by_signals, flushed_streams, opened_streams
 
-    with opened_streams(), ended_by_signals():
+    with opened_streams(), flushed_streams(), ended_by_signals():
         _run()
 
 
@@ -31,4 +31,9 @@ def _run() -> None:
     from gpexperts.cli.common import reporting_errors
 
     with reporting_errors():
-        app(prog_name="gpexperts")
+        try:
+            app(prog_name="gpexperts")
+        except SystemExit as end:
+            if not end.code:
+                sys.stdout.flush()  # an error of the last write is one of the command
+            raise

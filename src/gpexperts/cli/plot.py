@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from gpexperts.cli.common import Debug, Format, Quiet, print_note
+from gpexperts.cli.common import Debug, Format, Quiet, check_output, print_note
 from gpexperts.cli.table_options import with_table_options
 
 __all__ = ["KINDS", "plot"]
@@ -65,6 +65,7 @@ def plot(
     from gpexperts.files import appearing
     from gpexperts.inspection import single_output
 
+    check_output(out, model, table)
     names = [name.strip() for name in features.split(",") if name.strip()]
     wanted = {"map": 2, "residuals": 1}.get(kind)
     if names and wanted and len(names) != wanted:

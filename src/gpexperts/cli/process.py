@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, TextIO
 
-__all__ = ["ended_by_signals", "opened_streams"]
+__all__ = ["ended_by_signals", "flushed_streams", "opened_streams"]
 
 _SIGNALS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
 _REPEATED = 2.0
@@ -49,23 +49,26 @@ def ended_by_signals() -> Iterator[None]:
     except BaseException:
         if not received:
             raise
-        _flush()
         raise SystemExit(128 + received[0]) from None
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
 
 
-def _flush() -> None:
-    """Flush what was printed; a terminal that is gone must not change the exit code."""
-    for stream in (sys.stdout, sys.stderr):
-        try:
-            stream.flush()
-        except (OSError, ValueError):
-            with suppress(OSError, ValueError):
-                nowhere = os.open(os.devnull, os.O_WRONLY)
-                os.dup2(nowhere, stream.fileno())
-                os.close(nowhere)
+@contextmanager
+def flushed_streams() -> Iterator[None]:
+    """Flush what was printed, in the end; what cannot be written then does not change the exit code."""
+    try:
+        yield
+    finally:
+        for stream in (sys.stdout, sys.stderr):
+            try:
+                stream.flush()
+            except (OSError, ValueError):  # a terminal that is gone, a full disk
+                with suppress(OSError, ValueError):
+                    nowhere = os.open(os.devnull, os.O_WRONLY)
+                    os.dup2(nowhere, stream.fileno())
+                    os.close(nowhere)
 
 
 class _Closed:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import Any
 from zoneinfo import available_timezones
 
@@ -74,6 +75,12 @@ def restored_encoder(read: Decoder, tree: dict[str, Any], width: int) -> ColumnE
     return encoder
 
 
+@cache
+def _time_zones() -> frozenset[str]:
+    """Names of the time zones; finding them reads hundreds of files."""
+    return frozenset(available_timezones())
+
+
 def _is_zone(zone: Any) -> bool:
     """Whether a name is that of a time zone or an offset; libraries may read files of other names."""
-    return isinstance(zone, str) and (zone in available_timezones() or _OFFSET.fullmatch(zone) is not None)
+    return isinstance(zone, str) and (zone in _time_zones() or _OFFSET.fullmatch(zone) is not None)

@@ -6,11 +6,14 @@ from abc import ABC, abstractmethod
 from typing import Any, Self
 
 from gpexperts.exceptions import MissingExtraError
+from gpexperts.text import printable
 
-__all__ = ["ACCENT", "SECOND", "Display"]
+__all__ = ["ACCENT", "SECOND", "Display", "as_label"]
 
 ACCENT = "#1f5fa8"
 SECOND = "#c2571a"
+_LONGEST = 60
+"""Characters of a label."""
 
 
 class Display(ABC):
@@ -45,6 +48,16 @@ class Display(ABC):
                 raise ValueError(f"{type(self).__name__} needs {n} axes, got {len(axes)}.")
         self.ax_, self.figure_ = axes[0], axes[0].figure
         return axes
+
+
+def as_label(text: object) -> str:
+    """Return text of a table as matplotlib draws it unchanged, in one line of limited length.
+
+    Between two dollar signs, matplotlib reads a formula, and raises an error if there is none.
+    """
+    line = printable(text)
+    line = line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"
+    return line.replace("$", r"\$")
 
 
 def _pyplot() -> Any:

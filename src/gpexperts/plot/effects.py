@@ -10,7 +10,7 @@ import numpy as np
 
 from gpexperts import inspection
 from gpexperts.effects import Effect, effect, most_relevant
-from gpexperts.plot.base import ACCENT, Display
+from gpexperts.plot.base import ACCENT, Display, as_label
 
 __all__ = ["EffectDisplay"]
 
@@ -97,13 +97,14 @@ class EffectDisplay(Display):
                 axis.errorbar(
                     places, one.mean, [one.mean - one.low, one.high - one.mean], fmt="o", color=ACCENT, ms=5
                 )
-                labels = [_DATE.sub(r"\1", value) for value in one.values]
+                labels = [as_label(_DATE.sub(r"\1", value)) for value in one.values]
                 turned = max(map(len, labels)) > 6
-                step = -(-len(labels) // _LABELS) if labels != one.values else 1  # of dates, some are enough
+                dated = any(map(_DATE.match, one.values))
+                step = -(-len(labels) // _LABELS) if dated else 1  # of dates, some are enough
                 axis.set_xticks(places[::step], labels[::step], rotation=30 if turned else 0)
             else:
                 axis.fill_between(one.values, one.low, one.high, color=ACCENT, alpha=0.2, lw=0)
                 axis.plot(one.values, one.mean, color=ACCENT, lw=1.8)
-            axis.set(xlabel=one.name, ylim=(low - margin, high + margin))
-        self.axes_[0].set_ylabel(f"effect on {self.target}")
+            axis.set(xlabel=as_label(one.name), ylim=(low - margin, high + margin))
+        self.axes_[0].set_ylabel(f"effect on {as_label(self.target)}")
         return self

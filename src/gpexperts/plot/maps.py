@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 
 from gpexperts import inspection
-from gpexperts.plot.base import Display
+from gpexperts.plot.base import Display, as_label
 
 __all__ = ["MapDisplay"]
 
@@ -121,7 +121,7 @@ class MapDisplay(Display):
         self.axes_ = self._axes(2, ax)
         limits = np.quantile(self.mean, [0.0, 1.0]) if self.values is None else self._limits()
         shown = (
-            (self.axes_[0], self.mean, "viridis", f"mean of {self.names[2]}", limits),
+            (self.axes_[0], self.mean, "viridis", f"mean of {as_label(self.names[2])}", limits),
             (self.axes_[1], self.std, "magma", "standard deviation", (0.0, float(self.std.max()))),
         )
         for axis, field, colours, label, (low, high) in shown:
@@ -129,7 +129,7 @@ class MapDisplay(Display):
                 self.x, self.y, field, cmap=colours, vmin=low, vmax=high, shading="nearest", rasterized=True
             )
             axis.figure.colorbar(drawn, cax=axis.inset_axes([1.03, 0.0, 0.04, 1.0]), label=label)
-            axis.set(xlabel=self.names[0], ylabel=self.names[1], aspect=self._aspect())
+            axis.set(xlabel=as_label(self.names[0]), ylabel=as_label(self.names[1]), aspect=self._aspect())
         self._mark(limits)
         return self
 

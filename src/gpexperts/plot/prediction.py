@@ -8,7 +8,7 @@ import numpy as np
 
 from gpexperts.inspection import feature_names, input_ranges, single_output
 from gpexperts.metrics import gaussian_width
-from gpexperts.plot.base import ACCENT, Display
+from gpexperts.plot.base import ACCENT, Display, as_label
 
 __all__ = ["PredictionDisplay1D"]
 
@@ -85,6 +85,6 @@ class PredictionDisplay1D(Display):
             color=ACCENT, alpha=0.2, lw=0, label=f"{100 * self.level:g} % interval",
         )  # fmt: skip
         ax.plot(self.x, self.mean, color=ACCENT, lw=1.6, label="mean")
-        ax.set(xlabel=self.name, ylabel="target")
+        ax.set(xlabel=as_label(self.name), ylabel="target")
         ax.legend(frameon=False)
         return self

@@ -8,7 +8,7 @@ import numpy as np
 
 from gpexperts import inspection
 from gpexperts.metrics import gaussian_width
-from gpexperts.plot.base import ACCENT, SECOND, Display
+from gpexperts.plot.base import ACCENT, SECOND, Display, as_label
 
 __all__ = ["ResidualsDisplay"]
 
@@ -131,7 +131,7 @@ class ResidualsDisplay(Display):
         ax.plot(centre, median, color="#e08214", lw=2, label="median")
         share = 100 * np.mean(np.abs(self.residual) <= self.width)
         ax.set(
-            xlabel=self.name, ylabel="(observed − mean) / std", ylim=(-end, end),
+            xlabel=as_label(self.name), ylabel="(observed − mean) / std", ylim=(-end, end),
             title=f"{share:.1f} % inside the {100 * self.level:g} % interval",
         )  # fmt: skip
         ax.legend(frameon=False, loc="upper right", ncols=3)

@@ -24,12 +24,13 @@ from gpexperts.serve.explanations import Explainer
 from gpexperts.serve.inputs import Inputs
 from gpexperts.serve.openapi import description
 from gpexperts.serve.page import page
+from gpexperts.serve.policy import security_policy
 from gpexperts.serve.problems import Problem, problem_response
 
 __all__ = ["Limits", "create_app"]
 
 _SECURITY = {
-    "content-security-policy": "default-src 'self' 'unsafe-inline'; img-src data:; frame-ancestors 'none'",
+    "content-security-policy": security_policy(),
     "x-content-type-options": "nosniff",
 }
 _LEVELS = 100
