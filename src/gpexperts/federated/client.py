@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from flwr.app import Context, Message
+from flwr.app import Context, Message, MessageType
 from flwr.clientapp import ClientApp
 from flwr.supercore.primitives.asymmetric import (
     generate_key_pairs,
@@ -22,7 +22,7 @@ from flwr.supercore.primitives.asymmetric import (
 from gpexperts.aggregation.certain import most_certain
 from gpexperts.engines import ThreadEngine
 from gpexperts.experts.moments import Request
-from gpexperts.federated import network, secure
+from gpexperts.federated import network, secagg, secure
 from gpexperts.federated.holdings import Holdings
 from gpexperts.federated.local import (
     covariance_named,
@@ -71,15 +71,22 @@ def client_app(
             kind, fit = request.kind, request.fit
             held = rows(context) if callable(rows) else rows
             allowed = given(context) if callable(given) else given
-            reply = _Client(held, allowed, State(context), message.metadata.dst_node_id).answer(request)
+            within_secagg = request.stage is not None and message.metadata.message_type == MessageType.TRAIN
+            node = message.metadata.dst_node_id
+            client = _Client(held, allowed, State(context), node, within_secagg)
+            client.admit(request)
+            if within_secagg:
+                content = secagg.answered(message, context, allowed, client.answer, request)
+            else:
+                content = pack(client.answer(request))
         except Refusal as refusal:
             logger.warning("refused %r: %s", kind, refusal)
-            reply = refused(kind, fit, str(refusal))
+            content = pack(refused(kind, fit, str(refusal)))
         except Exception as error:
             # The text of an error may hold values of rows: it stays here, in the log.
             logger.exception("failed to answer %r", kind)
-            reply = refused(kind, fit, f"{type(error).__name__}; the log of the client says more.")
-        return Message(pack(reply), reply_to=message)
+            content = pack(refused(kind, fit, f"{type(error).__name__}; the log of the client says more."))
+        return Message(content, reply_to=message)
 
     app.train()(answer)
     app.query()(answer)
@@ -90,12 +97,15 @@ def client_app(
 class _Client:
     """Answers one message."""
 
-    def __init__(self, rows: ClientRows, policy: ClientPolicy, state: State, node: int) -> None:
+    def __init__(
+        self, rows: ClientRows, policy: ClientPolicy, state: State, node: int, within_secagg: bool
+    ) -> None:
         self.rows, self.policy, self.state, self.node = rows, policy, state, node
         self.engine = ThreadEngine(policy.n_jobs)
-        self.masking = Masking(policy, state, node)
+        self.masking = Masking(policy, state, node, within_secagg)
 
-    def answer(self, request: Parcel) -> Parcel:
+    def admit(self, request: Parcel) -> None:
+        """Refuse messages that are not of this protocol and fit, or too many."""
         if request.kind not in KINDS:
             raise Refusal(f"Unknown message {request.kind!r}; known are {', '.join(KINDS)}.")
         if request.kind != "describe" and request.fit != self.state.value("fit"):
@@ -107,6 +117,8 @@ class _Client:
         }.get(request.kind)
         if limit is not None and self.state.count(f"n_{request.kind}") > limit:
             raise Refusal(f"More than {limit} messages {request.kind!r} in one fit.")
+
+    def answer(self, request: Parcel) -> Parcel:
         self.own = Holdings(self.rows, self.state)
         reply: Parcel = getattr(self, request.kind)(request)
         return reply
@@ -157,6 +169,11 @@ class _Client:
 
     def unmask(self, request: Parcel) -> Parcel:
         return self.masking.unmask(request)
+
+    def keys(self, request: Parcel) -> Parcel:
+        raise Refusal(f"{request.kind!r} is a stage of SecAgg+, which Flower sends as messages of training.")
+
+    shares = keys
 
     # ------------------------------------------------------------------------------- training
 

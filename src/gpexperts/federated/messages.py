@@ -10,8 +10,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from flwr.app import Array, ArrayRecord, ConfigRecord, RecordDict
+from flwr.common.secure_aggregation.secaggplus_constants import RECORD_KEY_CONFIGS
 
-__all__ = ["KINDS", "REFUSED", "VERSION", "Parcel", "Refusal", "count_bytes", "pack", "refused", "unpack"]
+__all__ = [
+    "KINDS",
+    "REFUSED",
+    "VERSION",
+    "Parcel",
+    "Refusal",
+    "count_bytes",
+    "pack",
+    "refused",
+    "stage_of",
+    "unpack",
+]
 
 VERSION = 1
 """Of the protocol; a client refuses others."""
@@ -35,7 +47,9 @@ KINDS: dict[str, Kind] = {
     "summary": Kind("public keys", "sums of columns and of their squares; tags that find equal rows", True),
     "start": Kind("units, names of kernels", "θ and score of each kernel, trained on own rows", True),
     "likelihood": Kind("θ", "log likelihood, its gradient, leave-one-out error, number of rows", True),
-    "unmask": Kind("who has replied", "seeds of masks", False),
+    "keys": Kind("settings of SecAgg+", "two public keys", False),
+    "shares": Kind("public keys", "encrypted shares of secrets, for the other clients", False),
+    "unmask": Kind("who has replied", "seeds of masks, or shares of them", False),
     "parts": Kind("θ, communication set", "rows and centroid of each expert; scores of held-out rows", False),
     "network": Kind("weights of the selector's network", "trained weights times rows", True),
     "predict": Kind("queries with their experts", "mean and explained variance of each", False),
@@ -54,6 +68,8 @@ class Parcel(NamedTuple):
     values: dict[str, Any] = {}  # noqa: RUF012
     """Numbers, texts, bytes and lists of one of them."""
     arrays: dict[str, np.ndarray] = {}  # noqa: RUF012
+    stage: dict[str, Any] | None = None
+    """What Flower's SecAgg+ has to say at this stage of a sum."""
 
 
 def pack(parcel: Parcel) -> RecordDict:
@@ -61,9 +77,12 @@ def pack(parcel: Parcel) -> RecordDict:
     values = {name: value for name, value in parcel.values.items() if not isinstance(value, list) or value}
     about = {"kind": parcel.kind, "fit": parcel.fit}
     arrays = {name: Array(np.ascontiguousarray(value)) for name, value in parcel.arrays.items()}
-    return RecordDict(
+    content = RecordDict(
         {_ABOUT: ConfigRecord(about), _VALUES: ConfigRecord(values), _ARRAYS: ArrayRecord(arrays)}
     )
+    if parcel.stage is not None:
+        content[RECORD_KEY_CONFIGS] = ConfigRecord(dict(parcel.stage))
+    return content
 
 
 def unpack(content: RecordDict) -> Parcel:
@@ -78,9 +97,17 @@ def unpack(content: RecordDict) -> Parcel:
         about = content.config_records[_ABOUT]
         values = dict(content.config_records[_VALUES])
         arrays = {name: array.numpy() for name, array in content.array_records[_ARRAYS].items()}
-        return Parcel(str(about["kind"]), str(about["fit"]), values, arrays)
+        stage = content.config_records.get(RECORD_KEY_CONFIGS)
+        return Parcel(
+            str(about["kind"]), str(about["fit"]), values, arrays, None if stage is None else dict(stage)
+        )
     except (KeyError, ValueError, TypeError) as error:
         raise Refusal(f"The message is not one of this protocol: {type(error).__name__}.") from error
+
+
+def stage_of(parcel: Parcel) -> dict[str, Any]:
+    """Return what SecAgg+ has to say; nothing where the message is not one of its stages."""
+    return parcel.stage or {}
 
 
 def refused(kind: str, fit: str, reason: str) -> Parcel:
@@ -89,5 +116,12 @@ def refused(kind: str, fit: str, reason: str) -> Parcel:
 
 
 def count_bytes(content: RecordDict) -> int:
-    """Bytes of all records."""
-    return sum(record.count_bytes() for record in content.values())
+    """Bytes of all records; Flower cannot count those of empty lists, which have none."""
+    total = 0
+    for record in content.values():
+        if isinstance(record, ConfigRecord):
+            empty = [name for name, value in record.items() if isinstance(value, list) and not value]
+            total += sum(map(len, empty))
+            record = ConfigRecord({name: value for name, value in record.items() if name not in empty})
+        total += record.count_bytes()
+    return total

@@ -11,6 +11,7 @@ from sklearn.utils import check_random_state
 
 from gpexperts.calibration import METHODS
 from gpexperts.federated.privacy import Privacy
+from gpexperts.federated.secagg import SECAGG
 from gpexperts.federated.stages import checked_aggregation, checked_selection, selector_named
 from gpexperts.kernels.named import NAMED_KERNELS
 from gpexperts.parameters import PARAMETERS, Parameter
@@ -66,7 +67,10 @@ FEDERATED_PARAMETERS: dict[str, Parameter] = {
     ),
     "max_steps": Parameter(MAX_STEPS, "int", f"Joint steps for θ, at most {MAX_STEPS}."),
     "secure_sum": Parameter(
-        True, "bool", "Whether sums over clients are masked: then each takes two rounds instead of one."
+        True,
+        'bool or "secagg+"',
+        "Whether sums over clients are masked: then each takes two rounds instead of one. "
+        '"secagg+" masks with Flower\'s own SecAgg+, in four rounds.',
     ),
     "privacy": Parameter(
         None, "Privacy or None", "Clipping and Gaussian noise on gradients and centroids, for named kernels."
@@ -90,7 +94,7 @@ class FederatedSettings:
     n_selected: Any
     calibrate: str | None
     max_steps: int
-    secure_sum: bool
+    secure_sum: bool | str
     privacy: Privacy | None
     min_clients: int
     timeout: float
@@ -117,7 +121,8 @@ class FederatedSettings:
             check_count(values[name], name)
         if values["max_steps"] > MAX_STEPS:
             raise ValueError(f"max_steps must be at most {MAX_STEPS}, got {values['max_steps']}.")
-        check_bool(values["secure_sum"], "secure_sum")
+        if values["secure_sum"] != SECAGG:
+            check_bool(values["secure_sum"], "secure_sum")
         privacy = values["privacy"]
         if privacy is not None and not isinstance(privacy, Privacy):
             raise TypeError(f"privacy must be None or a Privacy, got {privacy!r}.")
