@@ -31,29 +31,19 @@ REFUSED = "refused"
 _ABOUT, _VALUES, _ARRAYS = "about", "values", "arrays"
 
 
-class Kind(NamedTuple):
-    """One kind of message."""
-
-    sent: str
-    """By the server."""
-    answered: str
-    """By a client."""
-    summed: bool
-    """Whether the server needs only the sum of the replies, so that they are masked."""
-
-
-KINDS: dict[str, Kind] = {
-    "describe": Kind("version, seed", "numbers of rows and columns, names, units, public key", False),
-    "summary": Kind("public keys", "sums of columns and of their squares; tags that find equal rows", True),
-    "start": Kind("units, names of kernels", "θ and score of each kernel, trained on own rows", True),
-    "likelihood": Kind("θ", "log likelihood, its gradient, leave-one-out error, number of rows", True),
-    "keys": Kind("settings of SecAgg+", "two public keys", False),
-    "shares": Kind("public keys", "encrypted shares of secrets, for the other clients", False),
-    "unmask": Kind("who has replied", "seeds of masks, or shares of them", False),
-    "parts": Kind("θ, communication set", "rows and centroid of each expert; scores of held-out rows", False),
-    "network": Kind("weights of the selector's network", "trained weights times rows", True),
-    "predict": Kind("queries with their experts", "mean and explained variance of each", False),
+KINDS: dict[str, str] = {
+    "describe": "version, seed → numbers of rows and columns, names, units, public key",
+    "summary": "public keys → sums of columns and of their squares; tags that find equal rows",
+    "start": "units, names of kernels → θ and score of each kernel, trained on own rows",
+    "likelihood": "θ → log likelihood, its gradient, leave-one-out error, number of rows",
+    "keys": "settings of SecAgg+ → two public keys",
+    "shares": "public keys → encrypted shares of secrets, for the other clients",
+    "unmask": "clients that have replied → seeds of masks, or shares of them",
+    "parts": "θ, communication set → rows and centroid of each expert; scores of held-out rows",
+    "network": "weights of the selector's network → trained weights times rows",
+    "predict": "queries with their experts → mean and explained variance of each",
 }
+"""What the server sends → what a client replies."""
 
 
 class Refusal(Exception):
@@ -69,7 +59,7 @@ class Parcel(NamedTuple):
     """Numbers, texts, bytes and lists of one of them."""
     arrays: dict[str, np.ndarray] = {}  # noqa: RUF012
     stage: dict[str, Any] | None = None
-    """What Flower's SecAgg+ has to say at this stage of a sum."""
+    """The record of Flower's SecAgg+, if the message is one of its stages."""
 
 
 def pack(parcel: Parcel) -> RecordDict:
@@ -106,7 +96,7 @@ def unpack(content: RecordDict) -> Parcel:
 
 
 def stage_of(parcel: Parcel) -> dict[str, Any]:
-    """Return what SecAgg+ has to say; nothing where the message is not one of its stages."""
+    """Return the record of SecAgg+; it is empty if the message is not one of its stages."""
     return parcel.stage or {}
 
 

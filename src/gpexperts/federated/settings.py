@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from gpexperts.calibration import METHODS
+from gpexperts.calibration import HOLDING
 from gpexperts.federated.privacy import Privacy
 from gpexperts.federated.secagg import SECAGG
 from gpexperts.federated.stages import checked_aggregation, checked_selection, selector_named
@@ -19,7 +19,6 @@ from gpexperts.selection import Selector
 from gpexperts.settings import Settings, number_selected
 from gpexperts.tuning import EXPERTS
 from gpexperts.validation import (
-    check_bool,
     check_count,
     check_seed,
     check_word,
@@ -116,13 +115,14 @@ class FederatedSettings:
             number_selected(values["n_selected"], 1, given=None)
             if values["n_selected"] == 0:
                 raise ValueError("n_selected=0 uses a query's own expert, of rows that clients do not give.")
-        check_word(values["calibrate"], "calibrate", METHODS)
+        check_word(values["calibrate"], "calibrate", (None, *HOLDING))
         for name in ("max_steps", "network_rounds", "network_epochs"):
             check_count(values[name], name)
         if values["max_steps"] > MAX_STEPS:
             raise ValueError(f"max_steps must be at most {MAX_STEPS}, got {values['max_steps']}.")
-        if values["secure_sum"] != SECAGG:
-            check_bool(values["secure_sum"], "secure_sum")
+        secure_sum = values["secure_sum"]
+        if not isinstance(secure_sum, bool) and secure_sum != SECAGG:
+            raise ValueError(f"secure_sum must be True, False or {SECAGG!r}, got {secure_sum!r}.")
         privacy = values["privacy"]
         if privacy is not None and not isinstance(privacy, Privacy):
             raise TypeError(f"privacy must be None or a Privacy, got {privacy!r}.")
