@@ -8,12 +8,14 @@ from flwr.app import Error, Message
 from flwr.common.constant import ErrorCode
 
 from gpexperts.exceptions import FederationError
+from gpexperts.federated import LocalGrid, client_app
 from gpexperts.federated.federation import Federation
 from gpexperts.federated.log import MessageLog
 from gpexperts.federated.messages import Parcel
 from gpexperts.federated.sums import MaskedSums
 from tests.federated.federations import (
     LATE,
+    POLICY,
     VANISHES,
     FaultyGrid,
     fitted,
@@ -150,11 +152,11 @@ def test_a_secure_sum_is_that_of_those_who_are_there(kind: str, gone: tuple[int,
     assert federation.log.n_rounds == (5 if gone and kind == "unmask" else 3)
 
 
-class CrashingGrid(FaultyGrid):
+class CrashingGrid(LocalGrid):
     """The process that Flower starts for client 2 ends some times without a reply."""
 
     def __init__(self, crashes: int) -> None:
-        super().__init__(four_clients())
+        super().__init__([client_app(rows, POLICY) for rows in four_clients()])
         self.crashes = crashes
 
     def answered(self, message: Message) -> Message:
