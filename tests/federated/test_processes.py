@@ -30,7 +30,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(LONGEST + 300)]
 
 
 class Processes:
-    """Processes of Flower; a folder as home marks them and those that they start, so that all are ended."""
+    """Processes of Flower; a folder as home marks them and those that they start, so that none stays."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.port, self.running = folder, free_ports(1), {}
@@ -42,6 +42,10 @@ class Processes:
             "OMP_NUM_THREADS": "1",
         }
         (folder / "home").mkdir()
+        mark = f"FLWR_HOME={self.environment['FLWR_HOME']}"
+        self.watchdog = subprocess.Popen(
+            [sys.executable, str(HERE / "watchdog.py"), mark], stdin=subprocess.PIPE, start_new_session=True
+        )
 
     def configure(self, name: str, certificate: Path) -> None:
         """Tell the command ``flwr`` where the SuperLink is."""
@@ -65,32 +69,13 @@ class Processes:
     def log(self, name: str) -> str:
         return (self.folder / f"{name}.log").read_text(errors="replace")
 
-    def others(self) -> list[int]:
-        """Processes that those have started: some of Flower's leave the group of their parent."""
-        mark = f"FLWR_HOME={self.folder / 'home'}\0".encode()
-        found = []
-        for path in Path("/proc").glob("[0-9]*/environ"):
-            try:
-                if mark in path.read_bytes():
-                    found.append(int(path.parent.name))
-            except OSError:
-                continue  # it has ended, or belongs to another user
-        return found
-
     def stop(self) -> None:
-        for process in reversed(self.running.values()):
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
+        """Have the watchdog end all processes, also those that have left the group of their parent."""
+        assert self.watchdog.stdin is not None
+        self.watchdog.stdin.close()
+        assert self.watchdog.wait(120) == 0, "processes are left behind"
+        for process in self.running.values():
             process.wait(30)
-        until = time.monotonic() + 30
-        while (left := self.others()) and time.monotonic() < until:
-            for number in left:
-                try:
-                    os.kill(number, signal.SIGKILL)
-                except ProcessLookupError:
-                    continue
-            time.sleep(0.2)
-        assert not left, f"processes {left} are left behind"
 
 
 def free_ports(n: int) -> int:
@@ -191,7 +176,7 @@ def test_clients_that_are_killed_in_training_and_in_answering(
 
 
 def test_the_commands_of_the_page(processes: Processes) -> None:
-    """The blocks of docs/federated.md, in their order, with other ports and Flower's settings elsewhere."""
+    """The blocks of docs/federated.md, in their order, with other ports and only one joint step."""
     folder, ports = processes.folder, free_ports(3)
     page = (ROOT / "docs" / "federated.md").read_text(encoding="utf-8")
     section = page[page.index("## A real federation") : page.index("**Write your own client**")]
@@ -202,6 +187,8 @@ def test_the_commands_of_the_page(processes: Processes) -> None:
     wait = f"until (: < /dev/tcp/127.0.0.1/{processes.port}) 2> /dev/null; do sleep 1; done"
     text = "\n".join([*blocks[:3], wait, *blocks[3:]])
     text = text.replace("--port 909$i", f"--port {ports // 10}$i").replace("8000", str(processes.port))
+    assert text.count('predictions.npz\\""') == 1
+    text = text.replace('predictions.npz\\""', 'predictions.npz\\" kernel=\\"matern32\\" max-steps=1"')
     run = processes.start("run", "bash", "-e", "-c", text)
     run.wait(LONGEST)
     assert (folder / "out" / "predictions.npz").is_file(), processes.log("run")[-3000:]
