@@ -7,6 +7,7 @@
 federated: the defaults, and central training of the same experts; then three of ten clients vanish
 dropped: three of ten clients vanish in the third joint step
 noise: the defaults with noise on θ, three times: the fit with the median SMSE, and the range of all
+centroids: the defaults with selection="knn", which sends a query to the clients with the nearest centroids
 alone: a client's own rows only, mean over the first three clients
 network: federated averaging of a small neural network
 """
@@ -16,6 +17,7 @@ from __future__ import annotations
 import json
 import sys
 import warnings
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +30,7 @@ from gpexperts.metrics import coverage, msll, smse
 from gpexperts.paper.datasets import owners
 
 DATA = ("parkinsons", "protein")
-METHODS = ("federated", "dropped", "noise", "alone", "network")
+METHODS = ("federated", "dropped", "noise", "centroids", "alone", "network")
 CLIENTS, GONE, ALONE = 10, 3, 3
 GONE_IN_ROUND = 9
 """describe; summary, start and two likelihoods with an unmask each; then the third likelihood follows."""
@@ -44,10 +46,15 @@ def one(data: str, method: str) -> None:
     warnings.simplefilter("ignore")
     X, y, X_test, y_test = common.load(data)
     owner = owners(data, X, CLIENTS)
-    run = {"federated": federated, "dropped": dropped, "noise": noise, "alone": alone, "network": network}[
-        method
-    ]
-    print(json.dumps(run(data, X, y, owner, X_test, y_test)))
+    runs = {
+        "federated": federated,
+        "dropped": dropped,
+        "noise": noise,
+        "centroids": partial(federated, selection="knn"),
+        "alone": alone,
+        "network": network,
+    }
+    print(json.dumps(runs[method](data, X, y, owner, X_test, y_test)))
 
 
 def federated(
@@ -80,7 +87,9 @@ def federated(
         "auc": membership(model, X, y, X_test, y_test),
     }
     if model.privacy_ is not None:
-        return {**row, **model.privacy_._asdict()}
+        row |= model.privacy_._asdict()
+    if parameters:
+        return row
     row |= central(model, grid, rows, X_test, y_test)
     left = ~np.isin(owner_of(data, X, owner, X_test), gone())
     for client in gone():
@@ -249,60 +258,10 @@ def scores(y: Any, y_test: Any, mean: Any, std: Any) -> dict[str, float]:
     return {"smse": float(smse(y_test, mean)), "msll": float(msll(y_test, mean, std, y))}
 
 
-def page() -> None:
-    """Write the table of docs/federated.md."""
-    rows = {(r["data"], r["method"]): r for r in common.rows("federated") if r["status"] == "done"}
-    lines = [
-        "| data | method | SMSE | MSLL | coverage | joint steps | rounds | MB | fit, CPU s |",
-        "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
-    ]
-    for (data, method), r in sorted(rows.items()):
-        lines.append(_line(data, method, r))
-        if "central_smse" in r:
-            lines.append(
-                _line(data, "central training", {k[8:]: v for k, v in r.items() if k[:8] == "central_"})
-            )
-    notes = [""]
-    for (data, method), r in sorted(rows.items()):
-        if "smse_left_after" in r:
-            notes.append(
-                f"- {data}: {r['absent']} of {CLIENTS} clients absent: SMSE on the rows of the others "
-                f"from {r['smse_left_before']:.4g} to {r['smse_left_after']:.4g}. "
-                f"{r['messages']} messages in a fit; {r['predict_megabytes']:.2g} MB for the test rows."
-            )
-        if "auc" in r:
-            notes.append(f"- {data}, {method}: membership attack with AUC {r['auc']:.3f}{_draws(r)}.")
-        if method == "dropped":
-            before = rows[data, "federated"]["smse_left_before"]
-            notes.append(
-                f"- {data}: {CLIENTS - r['clients']} clients vanish in the third joint step: SMSE on rows of "
-                f"the others {r['smse']:.4g}, instead of {before:.4g}."
-            )
-    common.write_between(PAGE, "federated", "\n".join([*lines, *notes]))
-
-
-def _draws(r: dict[str, Any]) -> str:
-    text = f", ε = {r['epsilon_client']:.1f} per client" if "epsilon_client" in r else ""
-    if "auc_draws" not in r:
-        return text
-    auc, error = sorted(r["auc_draws"]), r["smse_draws"]
-    return (
-        f" ({auc[0]:.3f} to {auc[-1]:.3f} in {len(auc)} draws of the noise, whose SMSE is {error[0]:.4g} to "
-        f"{error[-1]:.4g}){text}"
-    )
-
-
-def _line(data: str, method: str, r: dict[str, Any]) -> str:
-    def cell(name: str, form: str) -> str:
-        return format(r[name], form) if name in r else "–"
-
-    cells = [cell("smse", ".4g"), cell("msll", ".3f"), cell("coverage", ".3f"), cell("steps", "d")]
-    cells += [cell("rounds", "d"), cell("megabytes", ".2g"), cell("cpu_seconds", ".0f")]
-    return f"| {data} | {method} | {' | '.join(cells)} |"
-
-
 if __name__ == "__main__":
     if "--page" in sys.argv:
-        page()
+        from federated_page import page
+
+        page(PAGE, CLIENTS)
     else:
         common.run_grid("federated", __doc__, one, {"data": DATA, "method": METHODS})

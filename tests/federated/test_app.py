@@ -9,14 +9,18 @@ import pytest
 from flwr.app import Context, RecordDict
 
 from gpexperts.exceptions import TableError
-from gpexperts.federated.app import node_rows
+from gpexperts.federated.app import main, node_rows
 from gpexperts.federated.messages import Refusal
 from gpexperts.federated.policy import ClientRows, checked_rows
+from tests.federated.federations import FaultyGrid, four_clients, function, queries
+
+
+def context(node: dict | None = None, run: dict | None = None) -> Context:
+    return Context(run_id=1, node_id=1, node_config=node or {}, state=RecordDict(), run_config=run or {})
 
 
 def read(path: Path, target: str = "dose") -> ClientRows:
-    config = {"rows": str(path), "target": target}
-    return node_rows(Context(run_id=1, node_id=1, node_config=config, state=RecordDict(), run_config={}))
+    return node_rows(context({"rows": str(path), "target": target}))
 
 
 def table(path: Path, *, first_age: str = "41,5") -> Path:
@@ -53,3 +57,30 @@ def test_an_npz_file_has_names_and_units(tmp_path: Path) -> None:
     rows = read(tmp_path / "rows.npz")
     np.testing.assert_array_equal(rows.X, X)
     assert (rows.columns, rows.units) == (("a", "b"), ("m", "m", "kg"))
+
+
+@pytest.mark.parametrize(
+    ("config", "reason"), [({}, "names no rows"), ({"rows": "rows.csv"}, "names no target: add target=")]
+)
+def test_a_node_config_without_rows_or_target_is_refused_in_words(config: dict, reason: str) -> None:
+    with pytest.raises(Refusal, match=reason):
+        node_rows(context(config))
+
+
+def test_the_server_fits_and_writes_predictions(tmp_path: Path) -> None:
+    X = queries()
+    np.savez(tmp_path / "queries.npz", X=X)
+    config = {
+        "clients": 4,
+        "queries": str(tmp_path / "queries.npz"),
+        "predictions": str(tmp_path / "predictions.npz"),
+        "kernel": "rbf",
+        "max-steps": 2,
+        "random-state": 0,
+    }
+    main(FaultyGrid(four_clients()), context(run=config))
+    with np.load(tmp_path / "predictions.npz") as found:
+        assert np.abs(found["mean"] - function(X)).mean() < 0.1
+        assert (found["lower"] < found["upper"]).all()
+        assert found["clients"].tolist() == [1, 2, 3, 4]
+        assert len(found["absent"]) == 0

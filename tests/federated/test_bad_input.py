@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from gpexperts.federated import ClientPolicy, ClientRows, FederatedGPRegressor, LocalGrid, client_app
+from gpexperts.federated.answering import Client
 from gpexperts.federated.messages import KINDS, Parcel, pack, unpack
 from tests.federated.federations import POLICY, FaultyGrid, fitted, four_clients, queries, rows_of
 
@@ -199,9 +200,7 @@ def test_an_error_of_a_client_tells_nothing_of_its_rows() -> None:
 
 
 def test_all_kinds_are_answered() -> None:
-    from gpexperts.federated import client
-
-    assert all(callable(getattr(client._Client, kind)) for kind in KINDS)
+    assert all(callable(getattr(Client, kind)) for kind in KINDS)
 
 
 @pytest.mark.parametrize(
@@ -215,9 +214,10 @@ def test_all_kinds_are_answered() -> None:
         ({"n_selected": 0}, "own expert"),
         ({"timeout": float("inf")}, "positive number of seconds"),
         ({"min_clients": 0}, "at least 1"),
-        ({"secure_sum": "yes"}, "True or False"),
+        ({"secure_sum": "yes"}, r"must be True, False or 'secagg\+', got 'yes'"),
         ({"aggregation": "grbcm"}, "needs communication="),
         ({"calibrate": "yes"}, "calibrate must be"),
+        ({"calibrate": "jackknife"}, "calibrate must be"),
     ],
 )
 def test_parameters_are_checked(parameters: dict, message: str) -> None:

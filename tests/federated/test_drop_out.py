@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from flwr.app import Error, Message
+from flwr.common.constant import ErrorCode
 
 from gpexperts.exceptions import FederationError
+from gpexperts.federated import LocalGrid, client_app
 from gpexperts.federated.federation import Federation
 from gpexperts.federated.log import MessageLog
 from gpexperts.federated.messages import Parcel
-from gpexperts.federated.sums import Sums
+from gpexperts.federated.sums import MaskedSums
 from tests.federated.federations import (
     LATE,
+    POLICY,
     VANISHES,
     FaultyGrid,
     fitted,
@@ -139,10 +143,32 @@ def test_a_secure_sum_is_that_of_those_who_are_there(kind: str, gone: tuple[int,
         "describe", lambda client: Parcel("describe", federation.fit, values), lambda client, reply: None
     )
     keys = {client: reply.values["public_key"] for client, reply in replies.items()}
-    total = Sums(federation, keys, True).total("summary", 7, {}, {})
+    total = MaskedSums(federation, keys).total("summary", 7, {}, {})
     X = np.concatenate([own.X for i, own in enumerate(rows, start=1) if i not in gone])
     y = np.concatenate([own.y for i, own in enumerate(rows, start=1) if i not in gone])
     expected = [len(X), *X.sum(axis=0), *(X**2).sum(axis=0), y.sum(), (y**2).sum()]
     np.testing.assert_allclose(total.values, expected, rtol=1e-12)
     # One client more round trips: whoever vanishes before the second message makes the sum start again.
     assert federation.log.n_rounds == (5 if gone and kind == "unmask" else 3)
+
+
+class CrashingGrid(LocalGrid):
+    """The process that Flower starts for client 2 ends some times without a reply."""
+
+    def __init__(self, crashes: int) -> None:
+        super().__init__([client_app(rows, POLICY) for rows in four_clients()])
+        self.crashes = crashes
+
+    def answered(self, message: Message) -> Message:
+        if message.metadata.dst_node_id == 2 and self.crashes:
+            self.crashes -= 1
+            return Message(Error(ErrorCode.CLIENT_APP_CRASHED, "no reply"), reply_to=message)
+        return super().answered(message)
+
+
+@pytest.mark.parametrize(("crashes", "left"), [(2, [1, 2, 3, 4]), (3, [1, 3, 4])])
+def test_a_client_whose_process_ends_is_asked_three_times(crashes: int, left: list[int]) -> None:
+    model = fitted(CrashingGrid(crashes), timeout=5.0)
+    assert list(model.clients_) == left
+    assert model.log_.by_kind()["describe"].messages == 8 + 2 - (crashes == 3)
+    assert [event.reason for event in model.log_.events] == ["error: no reply"] * (crashes == 3)

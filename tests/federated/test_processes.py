@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import socket
@@ -15,21 +16,24 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from gpexperts.paper.datasets import split
 from tests.federated.credentials import write_certificates, write_key
 from tests.federated.federations import function, queries, rows_of
 
 HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
 BIN = Path(sys.executable).parent
-LONGEST = 1200
-"""Seconds; a round takes about 6 on an idle machine, and several times as long on a busy one."""
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(LONGEST + 100)]
+LONGEST = 1500
+"""Seconds. A round takes about 6 on an idle machine, and several times as long on a busy one. Flower reports
+after 60 that a client was killed."""
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(LONGEST + 300)]
 
 
 class Processes:
-    """Processes of Flower, each with its own process group, so that none is left behind."""
+    """Processes of Flower; a folder as home marks them and those that they start, so that none stays."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder, self.port, self.running = folder, free_port(), {}
+        self.folder, self.port, self.running = folder, free_ports(1), {}
         self.environment = {
             **os.environ,
             "FLWR_TELEMETRY_ENABLED": "0",
@@ -38,8 +42,15 @@ class Processes:
             "OMP_NUM_THREADS": "1",
         }
         (folder / "home").mkdir()
-        (folder / "home" / "config.toml").write_text(
-            f'[superlink.loop]\naddress = "127.0.0.1:{self.port}"\nroot-certificates = "{folder}/ca.crt"\n'
+        mark = f"FLWR_HOME={self.environment['FLWR_HOME']}"
+        self.watchdog = subprocess.Popen(
+            [sys.executable, str(HERE / "watchdog.py"), mark], stdin=subprocess.PIPE, start_new_session=True
+        )
+
+    def configure(self, name: str, certificate: Path) -> None:
+        """Tell the command ``flwr`` where the SuperLink is."""
+        (self.folder / "home" / "config.toml").write_text(
+            f'[superlink.{name}]\naddress = "127.0.0.1:{self.port}"\nroot-certificates = "{certificate}"\n'
         )
 
     def start(self, name: str, *command: str) -> subprocess.Popen[bytes]:
@@ -59,18 +70,25 @@ class Processes:
         return (self.folder / f"{name}.log").read_text(errors="replace")
 
     def stop(self) -> None:
-        for process in reversed(self.running.values()):
-            try:
-                os.killpg(process.pid, signal.SIGKILL)
-            except ProcessLookupError:
-                continue
+        """Have the watchdog end all processes, also those that have left the group of their parent."""
+        assert self.watchdog.stdin is not None
+        self.watchdog.stdin.close()
+        assert self.watchdog.wait(120) == 0, "processes are left behind"
+        for process in self.running.values():
             process.wait(30)
 
 
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
+def free_ports(n: int) -> int:
+    """Return the first of n free ports whose numbers differ in the last digit only, which is 0, 1, …."""
+    for first in np.random.default_rng().permutation(np.arange(2000, 3200)) * 10:
+        try:
+            for port in range(first, first + n):
+                with socket.socket() as listener:
+                    listener.bind(("127.0.0.1", int(port)))
+        except OSError:
+            continue
+        return int(first)
+    raise AssertionError("no free ports")
 
 
 def wait_for_port(port: int, seconds: float) -> None:
@@ -88,8 +106,10 @@ def wait_for_port(port: int, seconds: float) -> None:
 @pytest.fixture
 def processes(tmp_path: Path) -> Iterator[Processes]:
     started = Processes(tmp_path)
-    yield started
-    started.stop()
+    try:
+        yield started
+    finally:
+        started.stop()
 
 
 @pytest.fixture
@@ -97,12 +117,13 @@ def superlink(processes: Processes) -> list[str]:
     """A SuperLink with encryption that knows four clients; returns the arguments of a SuperNode."""
     folder = processes.folder
     write_certificates(folder)
+    processes.configure("loop", folder / "ca.crt")
     processes.start(
         "superlink", "flower-superlink", "--enable-supernode-auth", "--ssl-certfile", "server.crt",
         "--ssl-keyfile", "server.key", "--ssl-ca-certfile", "ca.crt", "--host", "127.0.0.1",
         "--port", str(processes.port), "--disable-runtime-dependency-installation",
     )  # fmt: skip
-    wait_for_port(processes.port, 120)
+    wait_for_port(processes.port, 300)
     for client in range(4):
         write_key(folder / f"key-{client}")
         name = f"register-{client}"
@@ -111,14 +132,15 @@ def superlink(processes: Processes) -> list[str]:
     return ["flower-supernode", "--superlink", f"127.0.0.1:{processes.port}", "--root-certificates", "ca.crt"]
 
 
+@pytest.mark.parametrize("secure_sum", ["true", '"secagg+"'])
 def test_clients_that_are_killed_in_training_and_in_answering(
-    processes: Processes, superlink: list[str]
+    processes: Processes, superlink: list[str], secure_sum: str
 ) -> None:
-    folder = processes.folder
+    folder, ports = processes.folder, free_ports(5)
     shutil.copytree(HERE / "flower_app", folder / "app")
     write_key(folder / "stranger")
     stranger = processes.start(
-        "stranger", *superlink, "--port", str(free_port()),
+        "stranger", *superlink, "--port", str(ports + 4),
         "--auth-supernode-private-key", "stranger", "--max-retries", "1",
     )  # fmt: skip
     for client, stage in enumerate(("never", "training", "never", "answering")):
@@ -126,14 +148,14 @@ def test_clients_that_are_killed_in_training_and_in_answering(
         np.savez(folder / f"client-{client}.npz", X=rows.X, y=rows.y)
         config = f'rows="{folder}/client-{client}.npz" dies-in="{stage}" min-clients=2 n-jobs=1'
         processes.start(
-            f"client-{client}", *superlink, "--port", str(free_port()),
+            f"client-{client}", *superlink, "--port", str(ports + client),
             "--auth-supernode-private-key", f"key-{client}", "--node-config", config,
         )  # fmt: skip
     X = queries(20)
     np.savez(folder / "queries.npz", X=X)
     config = (
         f'clients=4 wait=200.0 queries="{folder}/queries.npz" predictions="{folder}/predictions.npz" '
-        'kernel="rbf" max-steps=3 min-clients=2 timeout=90.0'
+        f'kernel="rbf" max-steps=2 min-clients=2 timeout=600.0 secure-sum={secure_sum}'
     )
     run = processes.start(
         "run", "flwr", "run", str(folder / "app"), "loop", "--stream", "--run-config", config
@@ -151,3 +173,28 @@ def test_clients_that_are_killed_in_training_and_in_answering(
     assert killed == ["client-1", "client-3"]
     assert stranger.wait(60) > 0, "a client that is not registered takes part"
     assert "Failed to activate SuperNode" in processes.log("stranger")
+
+
+def test_the_commands_of_the_page(processes: Processes) -> None:
+    """The blocks of docs/federated.md, in their order, with other ports and only one joint step."""
+    folder, ports = processes.folder, free_ports(3)
+    page = (ROOT / "docs" / "federated.md").read_text(encoding="utf-8")
+    section = page[page.index("## A real federation") : page.index("**Write your own client**")]
+    blocks = re.findall(r"^```bash\n(.*?)^```", section, re.DOTALL | re.MULTILINE)
+    assert len(blocks) == 6
+    (folder / "examples").symlink_to(ROOT / "examples")
+    processes.configure("federation", folder / "keys" / "ca.crt")
+    wait = f"until (: < /dev/tcp/127.0.0.1/{processes.port}) 2> /dev/null; do sleep 1; done"
+    text = "\n".join([*blocks[:3], wait, *blocks[3:]])
+    text = text.replace("--port 909$i", f"--port {ports // 10}$i").replace("8000", str(processes.port))
+    assert text.count('predictions.npz\\""') == 1
+    text = text.replace('predictions.npz\\""', 'predictions.npz\\" kernel=\\"matern32\\" max-steps=1"')
+    run = processes.start("run", "bash", "-e", "-c", text)
+    run.wait(LONGEST)
+    assert (folder / "out" / "predictions.npz").is_file(), processes.log("run")[-3000:]
+    *_, y_test = split("parkinsons")
+    with np.load(folder / "out" / "predictions.npz") as found:
+        assert len(found["clients"]) == 3
+        assert len(found["absent"]) == 0
+        assert np.mean((found["mean"] - y_test) ** 2) < 0.01 * np.var(y_test)
+        assert 0.92 <= np.mean((found["lower"] <= y_test) & (y_test <= found["upper"])) <= 0.97

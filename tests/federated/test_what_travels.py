@@ -43,10 +43,10 @@ def numbers_found(text: bytes, values: np.ndarray) -> set[float]:
 
 
 @pytest.mark.parametrize("selection", ["certain", "knn", "dnn"])
-@pytest.mark.parametrize("secure_sum", [True, False])
-def test_no_row_or_target_is_in_any_message(selection: str, secure_sum: bool) -> None:
+@pytest.mark.parametrize("secure_sum", [True, False, "secagg+"])
+def test_no_row_or_target_is_in_any_message(selection: str, secure_sum: bool | str) -> None:
     rows, X_c = four_clients(), queries(20, seed=3)
-    grid = FaultyGrid(rows, policy=ClientPolicy(n_jobs=1, needs_secure_sum=secure_sum))
+    grid = FaultyGrid(rows, policy=ClientPolicy(n_jobs=1, needs_secure_sum=bool(secure_sum)))
     model = FederatedGPRegressor(
         kernel="rbf",
         expert_size=30,

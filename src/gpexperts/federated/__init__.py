@@ -3,7 +3,7 @@
     server   FederatedGPRegressor ─► Federation (rounds, log) ─► Grid
     client   client_app: rows, training, experts ◄─ messages
 
-`messages` is the protocol, `client` answers it, `fitting` asks. The mathematics is the library's own.
+`messages` is the protocol, `answering` replies to it, `fitting` asks. The mathematics is the library's own.
 """
 
 from gpexperts.exceptions import MissingExtraError

@@ -17,6 +17,7 @@ from flwr.serverapp import Grid, ServerApp
 from gpexperts.exceptions import TableError
 from gpexperts.federated.client import client_app
 from gpexperts.federated.log import logger
+from gpexperts.federated.messages import Refusal
 from gpexperts.federated.policy import ClientPolicy, ClientRows
 from gpexperts.federated.regressor import FederatedGPRegressor
 from gpexperts.federated.settings import FEDERATED_PARAMETERS
@@ -30,14 +31,21 @@ def node_rows(context: Context) -> ClientRows:
     A ``.npz`` file holds X and y, and perhaps the texts `columns` and `units`. Any other file is a table of
     numbers in a format that ``gpexperts fit`` can read.
     """
-    path = Path(str(context.node_config["rows"]))
+    config = context.node_config
+    if "rows" not in config:
+        raise Refusal(
+            "The node config names no rows: start the SuperNode with --node-config 'rows=\"…\"'."
+        )
+    path = Path(str(config["rows"]))
     if path.suffix == ".npz":
         with np.load(path, allow_pickle=False) as file:
             columns, units = (
                 tuple(map(str, file[name])) if name in file else () for name in ("columns", "units")
             )
             return ClientRows(file["X"], file["y"], columns, units)
-    return _table_rows(str(path), str(context.node_config["target"]))
+    if "target" not in config:
+        raise Refusal('The rows are a table, and the node config names no target: add target="column".')
+    return _table_rows(str(path), str(config["target"]))
 
 
 def _table_rows(path: str, target: str) -> ClientRows:

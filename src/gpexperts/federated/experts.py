@@ -111,7 +111,7 @@ class FederatedExperts(ExpertStore):
         replies = self.federation.ask(
             "predict",
             {client: Parcel("predict", self.federation.fit, values, {"X": X}) for client in clients},
-            lambda client, reply: void(answer(client, reply)),
+            answer,
         )
         self.absent |= set(clients) - set(replies)
         if not replies:
@@ -157,7 +157,7 @@ class FederatedExperts(ExpertStore):
             n, K = sizes[client]
             return array_of(reply, "mean", (n, K, self.n_outputs)), array_of(reply, "explained", (n, K))
 
-        replies = self.federation.ask("predict", parcels, lambda client, reply: void(answer(client, reply)))
+        replies = self.federation.ask("predict", parcels, answer)
         return {client: answer(client, reply) for client, reply in replies.items()}
 
     def _replaced(self, X: np.ndarray, index: np.ndarray, fixed: np.ndarray) -> np.ndarray:
@@ -217,10 +217,6 @@ class FederatedExperts(ExpertStore):
 
     def to_local(self, factor_budget: int) -> NoReturn:
         _refuse()
-
-
-def void(_: object) -> None:
-    """Drop a value."""
 
 
 def _refuse() -> NoReturn:

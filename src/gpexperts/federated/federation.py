@@ -7,11 +7,13 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
-from flwr.app import Message, MessageType
+from flwr.app import Message, MessageType, RecordDict
+from flwr.common.constant import ErrorCode
 from flwr.serverapp import Grid
 
 from gpexperts.exceptions import FederationError
-from gpexperts.federated.log import MessageLog
+from gpexperts.federated.grid import LocalGrid
+from gpexperts.federated.log import MessageLog, logger
 from gpexperts.federated.messages import REFUSED, Parcel, Refusal, pack, unpack
 
 __all__ = ["Check", "Federation", "array_of", "require"]
@@ -19,7 +21,10 @@ __all__ = ["Check", "Federation", "array_of", "require"]
 POLL = 0.5
 """Seconds between two looks for replies; Flower's own `send_and_receive` waits 3."""
 
-Check = Callable[[int, Parcel], None]
+TRIES = 3
+"""How often a client gets a message whose process ends without a reply."""
+
+Check = Callable[[int, Parcel], object]
 """Client and reply; raises `Refusal` where the reply is wrong."""
 
 
@@ -51,21 +56,12 @@ class Federation:
         """
         self.log.start_round()
         connected = set(self.grid.get_node_ids())
-        messages = []
-        for client, parcel in parcels.items():
-            if client not in connected:
-                self.log.failed(kind, client, "not connected")
-                continue
-            content = pack(parcel)
-            self.log.add(kind, client, content, sent=True)
-            group = str(self.log.n_rounds)
-            # The constructor of Message, which Flower recommends, works in its own processes only.
-            messages.append(
-                self.grid.create_message(content, MessageType.QUERY, client, group, ttl=self.timeout)
-            )
+        asked = {client: parcel for client, parcel in parcels.items() if client in connected}
+        for client in sorted(parcels.keys() - connected):
+            self.log.failed(kind, client, "not connected")
         replies: dict[int, Parcel] = {}
-        waited = {message.metadata.dst_node_id for message in messages}
-        for client, message in self._received(messages):
+        waited = set(asked)
+        for client, message in self._received(asked):
             waited.discard(client)
             if message.has_error():
                 self.log.failed(kind, client, f"error: {message.error.reason}")
@@ -83,28 +79,51 @@ class Federation:
             self.log.failed(kind, client, f"no reply within {self.timeout:g} s")
         return {client: replies[client] for client in parcels if client in replies}
 
-    def _received(self, messages: list[Message]) -> Iterator[tuple[int, Message]]:
+    def _received(self, parcels: Mapping[int, Parcel]) -> Iterator[tuple[int, Message]]:
         """Send messages; yield clients with their replies, as they come in time.
 
         A reply belongs to the message that it names: a late one to an earlier message is not used, and the
-        SuperLink may report an error in the name of a client.
+        SuperLink may report an error in the name of a client. If the process that Flower starts for a
+        message ends without a reply, or does not start in time, the client is asked again.
         """
         until = time.monotonic() + self.timeout
-        numbers = self.grid.push_messages(messages) if messages else []
-        asked = {
-            number: message.metadata.dst_node_id
-            for number, message in zip(numbers, messages, strict=False)
-            if number
-        }
+        asked = self._sent(parcels)
+        tries = dict.fromkeys(parcels, 1)
         while asked:
+            again = []
             for reply in self.grid.pull_messages(list(asked)):
                 client = asked.pop(reply.metadata.reply_to_message_id, None)
-                if client is not None:
+                if client is None:
+                    continue
+                if _crashed(reply) and tries[client] < TRIES and time.monotonic() < until:
+                    tries[client] += 1
+                    again.append(client)
+                else:
                     yield client, reply
+            if again:
+                logger.warning("asking clients %s again: their processes have ended without a reply", again)
+                asked |= self._sent({client: parcels[client] for client in again})
             if asked and time.monotonic() >= until:
                 return
             if asked:
                 time.sleep(min(POLL, self.timeout))
+
+    def _sent(self, parcels: Mapping[int, Parcel]) -> dict[str, int]:
+        """Send messages; return the client of each number of a message."""
+        messages = []
+        for client, parcel in parcels.items():
+            content = pack(parcel)
+            self.log.add(parcel.kind, client, content, sent=True)
+            messages.append(self._message(content, client, train=parcel.stage is not None))
+        numbers = self.grid.push_messages(messages) if messages else []
+        return {number: client for number, client in zip(numbers, parcels, strict=False) if number}
+
+    def _message(self, content: RecordDict, client: int, *, train: bool) -> Message:
+        """Return a message; stages of SecAgg+ are messages of training."""
+        kind, group = MessageType.TRAIN if train else MessageType.QUERY, str(self.log.n_rounds)
+        if isinstance(self.grid, LocalGrid):
+            return self.grid.create_message(content, kind, client, group, ttl=self.timeout)
+        return Message(content, client, kind, ttl=self.timeout, group_id=group)
 
     def ask_members(self, kind: str, parcel_of: Callable[[int], Parcel], check: Check) -> dict[int, Parcel]:
         """Ask all members; those who do not answer are members no longer."""
@@ -132,6 +151,10 @@ class Federation:
         if not last:
             return "No other client is connected."
         return " ".join(f"Client {e.client} ({e.kind}): {e.reason.rstrip('.')}." for e in last.values())
+
+
+def _crashed(reply: Message) -> bool:
+    return reply.has_error() and reply.error.code == ErrorCode.CLIENT_APP_CRASHED
 
 
 def _check_envelope(kind: str, fit: str, reply: Parcel) -> None:

@@ -19,9 +19,11 @@ from gpexperts.federated.joining import Members, common_units, described
 from gpexperts.federated.joint import Joint, ascend, maximise_jointly, start_of
 from gpexperts.federated.messages import Parcel
 from gpexperts.federated.privacy import PrivacySpent, spent
+from gpexperts.federated.secagg import SECAGG
+from gpexperts.federated.secagg_sums import SecAggSums
 from gpexperts.federated.settings import FederatedSettings
 from gpexperts.federated.stages import CERTAIN
-from gpexperts.federated.sums import Sums
+from gpexperts.federated.sums import MaskedSums, PlainSums, Sums
 from gpexperts.kernels.named import AUTOMATIC_KERNELS
 from gpexperts.model import FittedModel, Seeds
 from gpexperts.prepare import experts_view
@@ -33,6 +35,9 @@ from gpexperts.tuning import Tuning
 from gpexperts.tuning.corrections import WORTHWHILE
 
 __all__ = ["Fitted", "fit_federation"]
+
+
+_SUMS: dict[bool | str, type[Sums]] = {False: PlainSums, True: MaskedSums, SECAGG: SecAggSums}
 
 
 class Fitted(NamedTuple):
@@ -64,7 +69,7 @@ def fit_federation(
         The communication set, in the user's units: inputs (n, d) and targets (n, p).
     """
     members = described(federation, settings)
-    sums = Sums(federation, members.keys, settings.secure_sum)
+    sums = _SUMS[settings.secure_sum](federation, members.keys)
     units, of_y = common_units(sums, members)
     joint, choices = _train(sums, settings, members, units)
     shared = None

@@ -23,10 +23,13 @@ class Masking:
     state : State
     node : int
         This client.
+    within_secagg : bool
+        Whether Flower's SecAgg+ masks the reply.
     """
 
-    def __init__(self, policy: ClientPolicy, state: State, node: int) -> None:
+    def __init__(self, policy: ClientPolicy, state: State, node: int, within_secagg: bool) -> None:
         self.policy, self.state, self.node = policy, state, node
+        self.within_secagg = within_secagg
 
     def peers(self, request: Parcel) -> dict[int, bytes]:
         """The clients of a sum with their keys, which may not change within a fit."""
@@ -43,7 +46,12 @@ class Masking:
 
     def summed(self, request: Parcel, values: Sequence[float | Fraction]) -> Parcel:
         vector = secure.encode(values)
-        if not request.values.get("masked"):
+        # A sum with noise is opened only for as many clients as share the noise.
+        fewest = max(self.policy.min_clients, int(request.values.get("noise_clients", 0)))
+        if self.within_secagg:
+            self.state.keep(fewest=fewest)
+            return Parcel(request.kind, request.fit, {"vector": vector})
+        if request.values.get("masked") is not True:
             if self.policy.needs_secure_sum:
                 raise Refusal("This client answers only to secure sums; use secure_sum=True.")
             if "noise_clients" in request.values:
@@ -55,8 +63,6 @@ class Masking:
         if number <= self.state.value("last_sum"):
             raise Refusal(f"Sum {number} was asked for before.")
         own = os.urandom(32)
-        # A sum with noise is opened only for as many clients as share the noise.
-        fewest = max(self.policy.min_clients, int(request.values.get("noise_clients", 0)))
         nodes = [str(node) for node in peers]
         self.state.keep(last_sum=number, own_seed=own, sum_nodes=nodes, fewest=fewest, open=True)
         seeds = {node: self._pair_seed(node, number) for node in peers if node != self.node}

@@ -79,7 +79,7 @@ class FederatedGPRegressor(RegressorMixin, BaseEstimator):
         n_selected: int | float | str = "auto",
         calibrate: str | None = "conformal",
         max_steps: int = MAX_STEPS,
-        secure_sum: bool = True,
+        secure_sum: bool | str = True,
         privacy: Privacy | None = None,
         min_clients: int = 3,
         timeout: float = 300.0,

@@ -22,10 +22,11 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
 from flwr.common.secure_aggregation.crypto.symmetric_encryption import generate_shared_key
 from flwr.supercore.primitives.asymmetric import bytes_to_private_key, bytes_to_public_key
 
-__all__ = ["add", "decode", "encode", "masked", "pair_seed", "row_tag", "unmasked"]
+__all__ = ["N_BYTES", "add", "decode", "encode", "masked", "pair_seed", "row_tag", "unmasked"]
 
-_BYTES = 64
-_MODULUS = 1 << (8 * _BYTES)
+N_BYTES = 64
+"""Of one number."""
+_MODULUS = 1 << (8 * N_BYTES)
 _UNIT = 1 << 256
 _LARGEST = Fraction(1 << 200)
 
@@ -90,7 +91,7 @@ def masked(vector: bytes, own_seed: bytes, own: int, pair_seeds: Mapping[int, by
     pair_seeds : mapping from client to bytes
         Of the other clients of the sum.
     """
-    n = len(vector) // _BYTES
+    n = len(vector) // N_BYTES
     masks = [_stream(own_seed, n, 1)]
     masks += [_stream(seed, n, _sign(own, other)) for other, seed in pair_seeds.items()]
     return add([vector, *masks])
@@ -111,7 +112,7 @@ def unmasked(
     lost_seeds : mapping from client to mapping from client to bytes
         For each of these clients, the seeds of its pairs with clients that are not in the sum.
     """
-    n = len(next(iter(vectors.values()))) // _BYTES
+    n = len(next(iter(vectors.values()))) // N_BYTES
     masks = [_stream(seed, n, -1) for seed in own_seeds.values()]
     for client, seeds in lost_seeds.items():
         masks += [_stream(seed, n, -_sign(client, lost)) for lost, seed in seeds.items()]
@@ -124,13 +125,13 @@ def _sign(own: int, other: int) -> int:
 
 def _stream(seed: bytes, n: int, sign: int) -> bytes:
     """N pseudo-random numbers: ChaCha20, as Flower's own generator has a seed of 32 bits only."""
-    text = Cipher(algorithms.ChaCha20(seed, bytes(16)), mode=None).encryptor().update(bytes(n * _BYTES))
+    text = Cipher(algorithms.ChaCha20(seed, bytes(16)), mode=None).encryptor().update(bytes(n * N_BYTES))
     return text if sign > 0 else _joined(-value % _MODULUS for value in _integers(text))
 
 
 def _integers(text: bytes) -> list[int]:
-    return [int.from_bytes(text[i : i + _BYTES], "little") for i in range(0, len(text), _BYTES)]
+    return [int.from_bytes(text[i : i + N_BYTES], "little") for i in range(0, len(text), N_BYTES)]
 
 
 def _joined(values: object) -> bytes:
-    return b"".join(value.to_bytes(_BYTES, "little") for value in values)  # type: ignore[attr-defined]
+    return b"".join(value.to_bytes(N_BYTES, "little") for value in values)  # type: ignore[attr-defined]

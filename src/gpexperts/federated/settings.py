@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from gpexperts.calibration import METHODS
+from gpexperts.calibration import HOLDING
 from gpexperts.federated.privacy import Privacy
+from gpexperts.federated.secagg import SECAGG
 from gpexperts.federated.stages import checked_aggregation, checked_selection, selector_named
 from gpexperts.kernels.named import NAMED_KERNELS
 from gpexperts.parameters import PARAMETERS, Parameter
@@ -18,7 +19,6 @@ from gpexperts.selection import Selector
 from gpexperts.settings import Settings, number_selected
 from gpexperts.tuning import EXPERTS
 from gpexperts.validation import (
-    check_bool,
     check_count,
     check_seed,
     check_word,
@@ -66,7 +66,10 @@ FEDERATED_PARAMETERS: dict[str, Parameter] = {
     ),
     "max_steps": Parameter(MAX_STEPS, "int", f"Joint steps for θ, at most {MAX_STEPS}."),
     "secure_sum": Parameter(
-        True, "bool", "Whether sums over clients are masked: then each takes two rounds instead of one."
+        True,
+        'bool or "secagg+"',
+        "Whether sums over clients are masked: then each takes two rounds instead of one. "
+        '"secagg+" masks with Flower\'s own SecAgg+, in four rounds.',
     ),
     "privacy": Parameter(
         None, "Privacy or None", "Clipping and Gaussian noise on gradients and centroids, for named kernels."
@@ -90,7 +93,7 @@ class FederatedSettings:
     n_selected: Any
     calibrate: str | None
     max_steps: int
-    secure_sum: bool
+    secure_sum: bool | str
     privacy: Privacy | None
     min_clients: int
     timeout: float
@@ -112,12 +115,14 @@ class FederatedSettings:
             number_selected(values["n_selected"], 1, given=None)
             if values["n_selected"] == 0:
                 raise ValueError("n_selected=0 uses a query's own expert, of rows that clients do not give.")
-        check_word(values["calibrate"], "calibrate", METHODS)
+        check_word(values["calibrate"], "calibrate", (None, *HOLDING))
         for name in ("max_steps", "network_rounds", "network_epochs"):
             check_count(values[name], name)
         if values["max_steps"] > MAX_STEPS:
             raise ValueError(f"max_steps must be at most {MAX_STEPS}, got {values['max_steps']}.")
-        check_bool(values["secure_sum"], "secure_sum")
+        secure_sum = values["secure_sum"]
+        if not isinstance(secure_sum, bool) and secure_sum != SECAGG:
+            raise ValueError(f"secure_sum must be True, False or {SECAGG!r}, got {secure_sum!r}.")
         privacy = values["privacy"]
         if privacy is not None and not isinstance(privacy, Privacy):
             raise TypeError(f"privacy must be None or a Privacy, got {privacy!r}.")

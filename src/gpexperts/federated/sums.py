@@ -12,9 +12,29 @@ from gpexperts.federated import secure
 from gpexperts.federated.federation import Federation, require
 from gpexperts.federated.messages import Parcel
 
-__all__ = ["Sums", "Total"]
+__all__ = ["Asked", "MaskedSums", "PlainSums", "Sums", "Total"]
 
-_BYTES = 64
+
+class Asked(NamedTuple):
+    """The vectors that are to be summed."""
+
+    kind: str
+    length: int
+    values: dict[str, Any]
+    """Of the message."""
+    arrays: dict[str, np.ndarray]
+    own: Callable[[int], dict[str, Any]]
+    """Client ↦ further values of its message."""
+
+    def parcel(self, fit: str, client: int, envelope: dict[str, Any]) -> Parcel:
+        """Return the message to a client."""
+        return Parcel(self.kind, fit, {**self.values, **envelope, **self.own(client)}, self.arrays)
+
+    def check(self, client: int, reply: Parcel) -> None:
+        """Refuse a vector of another length."""
+        vector = reply.values.get("vector")
+        expected = self.length * secure.N_BYTES
+        require(isinstance(vector, bytes) and len(vector) == expected, "a vector of another length")
 
 
 class Total(NamedTuple):
@@ -35,19 +55,20 @@ class Total(NamedTuple):
 class Sums:
     """Asks members for vectors and returns their sum.
 
-    A sum takes one round, or two if it is secure. A client that vanishes before it has sent its vector is
-    left out. If one vanishes in the second round, the others are asked again, with new masks.
+    A client that vanishes before it has sent its vector is left out.
 
     Parameters
     ----------
     federation : Federation
     keys : mapping from client to bytes
         Their public keys.
-    secure_sum : bool
     """
 
-    def __init__(self, federation: Federation, keys: Mapping[int, bytes], secure_sum: bool) -> None:
-        self.federation, self.keys, self.secure_sum = federation, keys, secure_sum
+    masked: bool | str
+    """How clients are told to mask their vectors."""
+
+    def __init__(self, federation: Federation, keys: Mapping[int, bytes]) -> None:
+        self.federation, self.keys = federation, keys
         self.number = 0
 
     def total(
@@ -69,36 +90,62 @@ class Sums:
         own : callable
             Client ↦ further values of its message.
         """
-        federation = self.federation
-
-        def check(client: int, reply: Parcel) -> None:
-            vector = reply.values.get("vector")
-            require(
-                isinstance(vector, bytes) and len(vector) == length * _BYTES, "a vector of another length"
-            )
-
-        while True:
+        asked = Asked(kind, length, values, arrays, own)
+        total = None
+        while total is None:
             self.number += 1
-            nodes = list(federation.members)
-            envelope = {
-                "masked": self.secure_sum,
-                "sum": self.number,
-                "nodes": [str(node) for node in nodes],
-                "keys": [self.keys[node] for node in nodes],
-            }
+            total = self._attempt(asked)
+        return total
 
-            def parcel_of(client: int, envelope: dict[str, Any] = envelope) -> Parcel:
-                return Parcel(kind, federation.fit, {**values, **envelope, **own(client)}, arrays)
+    def _attempt(self, asked: Asked) -> Total | None:
+        """Return the sum, or None if so many clients have vanished that it must be asked for again."""
+        raise NotImplementedError
 
-            replies = federation.ask_members(kind, parcel_of, check)
-            vectors = {client: bytes(reply.values["vector"]) for client, reply in replies.items()}
-            if not self.secure_sum:
-                return Total(secure.decode(secure.add(list(vectors.values()))), replies, nodes)
-            seeds = self._seeds(nodes)
-            if len(seeds) == len(vectors):
-                own_seeds = {client: bytes(reply.values["own_seed"]) for client, reply in seeds.items()}
-                lost = {client: _lost(reply) for client, reply in seeds.items()}
-                return Total(secure.unmasked(vectors, own_seeds, lost), replies, nodes)
+    def _envelope(self, nodes: list[int]) -> dict[str, Any]:
+        return {
+            "masked": self.masked,
+            "sum": self.number,
+            "nodes": [str(node) for node in nodes],
+            "keys": [self.keys[node] for node in nodes],
+        }
+
+    def _vectors(self, asked: Asked) -> tuple[list[int], dict[int, Parcel], dict[int, bytes]]:
+        """Members that were asked, their replies and their vectors."""
+        federation = self.federation
+        nodes = list(federation.members)
+        envelope = self._envelope(nodes)
+        replies = federation.ask_members(
+            asked.kind, lambda client: asked.parcel(federation.fit, client, envelope), asked.check
+        )
+        return nodes, replies, {client: bytes(reply.values["vector"]) for client, reply in replies.items()}
+
+
+class PlainSums(Sums):
+    """Sums in one round: the server sees every vector."""
+
+    masked = False
+
+    def _attempt(self, asked: Asked) -> Total:
+        nodes, replies, vectors = self._vectors(asked)
+        return Total(secure.decode(secure.add(list(vectors.values()))), replies, nodes)
+
+
+class MaskedSums(Sums):
+    """Sums in two rounds: masked vectors, and then the seeds of masks that are not in pairs.
+
+    If a client vanishes in the second round, the others are asked again, with new masks.
+    """
+
+    masked = True
+
+    def _attempt(self, asked: Asked) -> Total | None:
+        nodes, replies, vectors = self._vectors(asked)
+        seeds = self._seeds(nodes)
+        if len(seeds) < len(vectors):
+            return None
+        own_seeds = {client: bytes(reply.values["own_seed"]) for client, reply in seeds.items()}
+        lost = {client: _lost(reply) for client, reply in seeds.items()}
+        return Total(secure.unmasked(vectors, own_seeds, lost), replies, nodes)
 
     def _seeds(self, nodes: list[int]) -> dict[int, Parcel]:
         federation = self.federation
@@ -109,8 +156,10 @@ class Sums:
         def check(client: int, reply: Parcel) -> None:
             names, seeds = reply.values.get("lost", []), reply.values.get("lost_seeds", [])
             require(
-                isinstance(names, list) and isinstance(seeds, list) and set(names) == lost, "other clients"
+                isinstance(names, list) and isinstance(seeds, list) and len(seeds) == len(names),
+                "other clients",
             )
+            require(set(names) == lost, "other clients")
             require(
                 all(
                     isinstance(seed, bytes) and len(seed) == 32
