@@ -16,7 +16,7 @@ import numpy as np
 import common
 import functions
 
-ROWS = (1000, 5000, 50_000)
+ROWS = (1000, 10_000, 40_000)
 DATA = ("rough", "steps")
 """A continuous function, for which experts need no trend, and one with jumps, for which boosting helps."""
 

@@ -89,5 +89,5 @@ def test_undefined_scores_are_refused() -> None:
         metrics.smse([1.0, 1.0], [1.0, 2.0])
     with pytest.raises(ValueError, match="msll is not defined"):
         metrics.msll([1.0, 2.0], [1.0, 2.0], [1.0, 1.0], [3.0, 3.0])
-    with pytest.raises(ValueError, match="level must lie strictly between 0 and 1, got 95"):
+    with pytest.raises(ValueError, match=r"between 0 and 1, got 95\. For 95 %, give 0\.95"):
         metrics.coverage([1.0], [1.0], [1.0], level=95)

@@ -240,6 +240,7 @@ def test_scikit_learn_s_check_of_weights_at_fixed_hyperparameters_and_parts() ->
         ({"sample_weight": np.zeros(N)}, "sample_weight is 0 for every row"),
         ({"sample_weight": np.ones(N - 1)}, rf"sample_weight.shape == \({N - 1},\), expected \({N},\)"),
         ({"sample_weight": np.ones((N, 2))}, "sample_weight must be 1D"),
+        ({"sample_weight": ["heavy"] * N}, "sample_weight must be one number per row: .*'heavy'"),
         ({"noise_std": np.r_[np.ones(N - 1), 0.0]}, f"noise_std must be positive, got 0 in row {N - 1}"),
         ({"noise_std": np.full(N, -2.0)}, "noise_std must be positive, got -2"),
         ({"noise_std": np.full(N, np.inf)}, "noise_std must be finite"),

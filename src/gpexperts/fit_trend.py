@@ -95,13 +95,13 @@ def fit_trend(
         That has made the inputs.
     """
     seed = int(random_state.randint(2**31 - 1))
-    setting = settings["trend"]
+    setting, levels = settings["trend"], encoder.layout(rows.n_features).many_levels
     if setting is None:
         return Trended(rows, None, {})
     if not is_auto(setting):
         reporters().start("fitting the trend")
         folded = draw_folds(rows, random_state)
-        trend = _cross_fitted(setting, folded, without, seed)
+        trend = _cross_fitted(setting, folded, without, seed, levels)
         assert trend is not None
         candidates = _candidates([trend], settings)
         if len(candidates) == 1:
@@ -121,7 +121,7 @@ def fit_trend(
     fitted: list[CrossFitted] = []
     for name in _names(rows, without):
         try:
-            found = _cross_fitted(name, folded, without, seed, worst=hopeless * none.relative_error)
+            found = _cross_fitted(name, folded, without, seed, levels, worst=hopeless * none.relative_error)
         except TrendError as error:
             reporters().message(1, f"trend: {error}")
             continue
@@ -138,11 +138,16 @@ def _names(rows: RowSource, without: ScaledRows | None) -> list[str]:
 
 
 def _cross_fitted(
-    setting: Any, folded: FoldedRows, scaled: ScaledRows | None, seed: int, worst: float = np.inf
+    setting: Any,
+    folded: FoldedRows,
+    scaled: ScaledRows | None,
+    seed: int,
+    levels: np.ndarray,
+    worst: float = np.inf,
 ) -> CrossFitted | None:
     """Fit a trend in folds; a sparse GP has the kernel of the model without a trend."""
     if not (isinstance(setting, str) and setting == SPARSE):
-        return cross_fit(setting, folded, seed, worst=worst)
+        return cross_fit(setting, folded, seed, levels=levels, worst=worst)
     assert scaled is not None
     assert scaled.trained is not None  # see `trains_first`, and the check of the settings
     covariance = scaled.trained.covariance

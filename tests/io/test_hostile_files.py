@@ -246,6 +246,7 @@ def deep_kernel(n: int) -> dict:
         (0, ("model", "targets"), [1.0]),
         (0, ("model", "trend"), {"role": "eval", "name": "x", "predictors": []}),
         (0, ("model", "trend"), {"role": "mean", "name": "x", "predictors": [{}]}),
+        (0, ("model", "trend"), {"role": "mean", "name": "x", "predictors": [{"linear": {}, "trees": {}}]}),
         (0, ("model", "target"), {"name": "eval"}),
         (0, ("model", "target"), {"name": "yeo-johnson", "power": [1.0], "scale": [1.0]}),
         (0, ("learned", "tuning", "n_selected"), 4),

@@ -19,6 +19,9 @@ from gpexperts.scaling import rounded
 
 __all__ = ["ColumnEncoder", "InputLayout", "profile_columns", "warn_of_columns"]
 
+MANY_LEVELS = 30
+"""Inputs that encode a category, above which it has many levels."""
+
 
 def profile_columns(frame: Frame, categorical: Categorical) -> list[ColumnProfile]:
     """Summarise every column of a table; `categorical` is a checked `categorical_features`."""
@@ -57,6 +60,13 @@ class InputLayout(NamedTuple):
     """(d,) the length scale of each input; None if each has its own."""
     standardized: np.ndarray
     """(d,) whether an input is scaled to unit variance; categories and cycles are not."""
+
+    @property
+    def many_levels(self) -> np.ndarray:
+        """(d,) whether an input is one of those that encode a category with many levels."""
+        if self.scale_index is None:
+            return np.zeros(len(self.standardized), dtype=bool)
+        return np.asarray(np.bincount(self.scale_index)[self.scale_index] > MANY_LEVELS)
 
 
 @dataclass(frozen=True)

@@ -71,7 +71,8 @@ class PandasFrame(Frame):
             try:
                 codes, distinct = pd.factorize(series)
             except TypeError as error:  # lists and other values without a hash
-                raise self._unsupported(k, series.dtype) from error
+                types = sorted({type(value).__name__ for value in series})
+                raise self._unsupported(k, f"values of type {', '.join(types)}") from error
             values = distinct.tolist()
         return merged_levels(np.asarray(codes, dtype=np.int64), values, self.names[k])
 

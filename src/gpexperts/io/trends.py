@@ -12,7 +12,8 @@ from gpexperts.io.values import Decoder, Encoder, require
 from gpexperts.scaling import Standardizer
 from gpexperts.target import Log, TargetTransform, YeoJohnson
 from gpexperts.trend import ROLES, FittedTrend
-from gpexperts.trend.regressors import Linear, Predictor
+from gpexperts.trend.effects import Linear, LinearAndTrees
+from gpexperts.trend.regressors import Predictor
 from gpexperts.trend.sparse import InducingPoints, SparseGP
 from gpexperts.trend.trees import Trees
 
@@ -36,7 +37,7 @@ def trend_tree(out: Encoder, trend: FittedTrend | None) -> Any:
     if trend is None:
         return None
     for predictor in trend.predictors:
-        if not isinstance(predictor, (Linear, Trees, SparseGP)):
+        if not isinstance(predictor, (Linear, Trees, LinearAndTrees, SparseGP)):
             raise UnsavableModelError(
                 f"This model cannot be saved as .gpx: its trend is a {type(predictor).__module__}."
                 f"{type(predictor).__qualname__}. A model file can only hold the trends 'linear', "
@@ -46,9 +47,16 @@ def trend_tree(out: Encoder, trend: FittedTrend | None) -> Any:
         "role": trend.role,
         "name": trend.name,
         "predictors": [
-            out.named(_values(predictor), f"model.trend[{k}]") for k, predictor in enumerate(trend.predictors)
+            _predictor_tree(out, predictor, f"model.trend[{k}]")
+            for k, predictor in enumerate(trend.predictors)
         ],
     }
+
+
+def _predictor_tree(out: Encoder, predictor: Predictor, name: str) -> dict[str, Any]:
+    if not isinstance(predictor, LinearAndTrees):
+        return out.named(_values(predictor), name)
+    return {part: out.named(vars(each), f"{name}.{part}") for part, each in vars(predictor).items()}
 
 
 def _values(predictor: Linear | Trees | SparseGP) -> dict[str, Any]:
@@ -110,10 +118,18 @@ def restored_trend(
 def _predictor(read: Decoder, tree: dict[str, Any], d: int, scale_index: np.ndarray | None) -> Predictor:
     if "kernel" in tree:
         return _sparse(read, tree, d, scale_index)
-    if "coef" in tree:
-        linear = Linear(read.array(tree["coef"], (d,)), read.decode(tree["intercept"]))
-        require(isinstance(linear.intercept, float), "the intercept of the trend is not a number")
-        return linear
+    if "linear" in tree:
+        return LinearAndTrees(_linear(read, tree["linear"], d), _trees(read, tree["trees"], d))
+    return _linear(read, tree, d) if "coef" in tree else _trees(read, tree, d)
+
+
+def _linear(read: Decoder, tree: dict[str, Any], d: int) -> Linear:
+    linear = Linear(read.array(tree["coef"], (d,)), read.decode(tree["intercept"]))
+    require(isinstance(linear.intercept, float), "the intercept of the trend is not a number")
+    return linear
+
+
+def _trees(read: Decoder, tree: dict[str, Any], d: int) -> Trees:
     nodes = len(read.peek(tree["value"]))
     shapes = {name: (None,) if name == "start" else (nodes,) for name in _ARRAYS}
     arrays = {name: read.array(tree[name], shapes[name], dtype) for name, dtype in _ARRAYS.items()}

@@ -179,10 +179,11 @@ def _arrays(**named: ArrayLike) -> tuple[np.ndarray, ...]:
 
 def checked_level(level: Any) -> float:
     """Return the probability of an interval as a float strictly between 0 and 1."""
+    hint = f" For {level} %, give {float(level) / 100:g}." if is_number(level) and 1.0 < level < 100.0 else ""
     if not is_number(level):
         raise TypeError(f"level must be a number strictly between 0 and 1, got {level!r}.")
     if not 0.0 < float(level) < 1.0:
-        raise ValueError(f"level must lie strictly between 0 and 1, got {level}.")
+        raise ValueError(f"level must lie strictly between 0 and 1, got {level}.{hint}")
     return float(level)
 
 

@@ -63,7 +63,10 @@ def _column(values: Any, n: int, default: float, name: str, where: str) -> np.nd
     """Return one finite number per row."""
     if values is None:
         return np.full(n, default)
-    column = np.asarray(values, dtype=np.float64)
+    try:
+        column = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name}{where} must be one number per row: {error}.") from error
     if column.ndim == 0:
         column = np.full(n, float(column))
     if column.ndim == 2 and column.shape[1] == 1:

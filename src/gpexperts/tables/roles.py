@@ -9,7 +9,7 @@ import numpy as np
 from gpexperts.tables.arrow import pa
 from gpexperts.tables.columns_seen import Seen
 
-__all__ = ["reason_to_leave_out", "target_notes", "target_problem"]
+__all__ = ["outlying", "reason_to_leave_out", "target_notes", "target_problem"]
 
 _INDEX = re.compile(
     r"^(Unnamed: \d+|__index_level_\d+__|level_\d+|rownames|row_?names?|index|)$", re.IGNORECASE
@@ -91,15 +91,20 @@ def target_notes(seen: Seen, first_row: int) -> list[str]:
         notes.append(f"{many} left out")
     if seen.n_distinct == 1:
         notes.append("it has one value: there is nothing to learn")
+    far = outlying(y)
+    if far.any():
+        first, count = int(np.flatnonzero(far)[0]), int(far.sum())
+        many = f"{count:,} outlier{'s' * (count > 1)} ({far.mean():.2%})"
+        notes.append(f"{many}, such as {y[first]:g} in row {first_row + first}")
+    return notes
+
+
+def outlying(y: np.ndarray) -> np.ndarray:
+    """Whether each target (n,) is an outlier; none is where they would be more than a tenth."""
     far = _far(y)
     if np.nanmin(y) > 0:
         far &= _far(np.log(y))  # large values of a skewed target are no outliers
-    if far.any() and far.mean() <= 0.1:
-        first = int(np.flatnonzero(far)[0])
-        notes.append(
-            f"{int(far.sum()):,} outliers ({far.mean():.2%}), such as {y[first]:g} in row {first_row + first}"
-        )
-    return notes
+    return far & bool(far.mean() <= 0.1)
 
 
 def _far(y: np.ndarray) -> np.ndarray:

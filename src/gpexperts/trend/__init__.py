@@ -4,6 +4,8 @@
     the regressor that a setting names, and what is kept of a fitted one;
 `trees`
     boosted trees as plain arrays, which a model file can hold;
+`effects`
+    boosted trees after a ridge regression, for categories with many levels;
 `sparse`
     a sparse GP, whose inducing points summarise all rows;
 `crossfit`

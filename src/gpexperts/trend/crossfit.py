@@ -17,7 +17,6 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.base import clone
 
 from gpexperts.exceptions import TrendError
 from gpexperts.row_noise import weights
@@ -29,6 +28,7 @@ from gpexperts.trend.regressors import (
     kept,
     leaves_trees_open,
     new_regressor,
+    resized,
     threads_for,
 )
 from gpexperts.trend.sparse import InducingPoints, SparseSums
@@ -114,7 +114,14 @@ def draw_folds(source: RowSource, random_state: np.random.RandomState) -> Folded
     return FoldedRows(rows, fold, len(fold) == source.n)
 
 
-def cross_fit(setting: Any, folded: FoldedRows, seed: int, *, worst: float = np.inf) -> CrossFitted | None:
+def cross_fit(
+    setting: Any,
+    folded: FoldedRows,
+    seed: int,
+    *,
+    levels: np.ndarray | None = None,
+    worst: float = np.inf,
+) -> CrossFitted | None:
     """Fit a trend to rows in the user's units of X.
 
     Parameters
@@ -123,6 +130,8 @@ def cross_fit(setting: Any, folded: FoldedRows, seed: int, *, worst: float = np.
     folded : FoldedRows
     seed : int
         Of boosting.
+    levels : ndarray of bool, shape (d,), optional
+        Columns of categories with many levels; see `new_regressor`.
     worst : float
         None is returned if the error of the first fold, in units of its variance, is larger than this.
 
@@ -134,7 +143,7 @@ def cross_fit(setting: Any, folded: FoldedRows, seed: int, *, worst: float = np.
     name = setting if isinstance(setting, str) else type(setting).__name__
     rows, fold = folded.rows, folded.fold
     n, p = rows.y.shape
-    regressor = new_regressor(setting, n, seed)
+    regressor = new_regressor(setting, n, seed, levels)
     if n < 2 * FOLDS:
         raise TrendError(f"trend={name!r} needs at least {2 * FOLDS} rows, got {n}. Use trend=None.")
     w = weights(rows.noise) if rows.noise.shape[1] else None
@@ -239,13 +248,13 @@ class _Folds(NamedTuple):
                 return None
             if f == 0 and self.open_trees:
                 most = min(len(errors), max(FEWEST_TREES, MORE_TREES * (int(np.argmin(errors)) + 1)))
-                regressor = clone(regressor).set_params(max_iter=most)
+                regressor = resized(regressor, most)
             elif f == 0 and self.stops_early:
-                regressor = clone(regressor).set_params(max_iter=one.n_iter_, early_stopping=False)
+                regressor = resized(regressor, one.n_iter_, early_stopping=False)
         best, values = int(np.argmin(errors)), np.empty(len(y))
         for f, stage in enumerate(stages):
             values[self.fold == f] = stage[best]
-        final = clone(regressor).set_params(max_iter=best + 1) if self.open_trees else regressor
+        final = resized(regressor, best + 1) if self.open_trees else regressor
         return values, final, float(errors[best]) / (variance * weight)
 
     def fitted(self, regressor: Any, y: np.ndarray, some: Any = slice(None), where: str = "all rows") -> Any:

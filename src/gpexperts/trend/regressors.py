@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import has_fit_parameter
 from threadpoolctl import threadpool_limits
 
+from gpexperts.trend.effects import Linear, LinearAndTrees, RidgeThenTrees
 from gpexperts.trend.sparse import SparseGP
 from gpexperts.trend.trees import Trees, trees_of
 
@@ -22,6 +23,7 @@ __all__ = [
     "kept",
     "leaves_trees_open",
     "new_regressor",
+    "resized",
     "takes_weights",
     "threads_for",
 ]
@@ -37,27 +39,16 @@ _CHECKED = 1000
 """Rows on which boosted trees are compared with the regressor that they come from."""
 
 
-@dataclass(frozen=True)
-class Linear:
-    """A linear trend."""
-
-    coef: np.ndarray
-    """(d,)"""
-    intercept: float
-
-    def predict(self, X: np.ndarray) -> np.ndarray:
-        """Return the prediction (n,) for inputs X (n, d)."""
-        return X @ self.coef + self.intercept
-
-
-Predictor = Linear | Trees | SparseGP | Any
+Predictor = Linear | Trees | LinearAndTrees | SparseGP | Any
 """A fitted trend of one output: plain arrays, or a user's regressor."""
 
 
-def new_regressor(trend: Any, n: int, seed: int) -> Any:
+def new_regressor(trend: Any, n: int, seed: int, levels: np.ndarray | None = None) -> Any:
     """Return the unfitted regressor of a setting, for n rows.
 
     Of few rows, all grow the trees, and folds choose their number. Of more, a tenth stops their growth.
+    `levels` (d,) are the columns of categories with many levels: before boosting, a ridge regression learns
+    their effects.
     """
     from sklearn.ensemble import HistGradientBoostingRegressor  # late: they import much
     from sklearn.linear_model import LinearRegression
@@ -66,7 +57,7 @@ def new_regressor(trend: Any, n: int, seed: int) -> Any:
         return LinearRegression()
     if isinstance(trend, str) and trend == "boosting":
         few = leaves_trees_open(trend, n)
-        return HistGradientBoostingRegressor(
+        trees = HistGradientBoostingRegressor(
             max_iter=MOST_TREES if few else 1000,
             learning_rate=0.08 if few else 0.06,
             max_leaf_nodes=15 if few else 127 if n <= MANY_ROWS else 255,
@@ -76,7 +67,15 @@ def new_regressor(trend: Any, n: int, seed: int) -> Any:
             n_iter_no_change=15,
             random_state=seed,
         )
+        return trees if levels is None or not levels.any() or levels.all() else RidgeThenTrees(trees, levels)
     return clone(trend)
+
+
+def resized(regressor: Any, n_trees: int, **settings: Any) -> Any:
+    """Return an unfitted copy with another number of trees, and further settings of boosting."""
+    prefix = "trees__" if isinstance(regressor, RidgeThenTrees) else ""
+    changed = {"max_iter": n_trees, **settings}
+    return clone(regressor).set_params(**{prefix + name: value for name, value in changed.items()})
 
 
 def leaves_trees_open(trend: Any, n: int) -> bool:
@@ -112,10 +111,19 @@ def kept(regressor: Any, X: np.ndarray) -> Predictor:
 
     if type(regressor) is LinearRegression:
         return Linear(np.asarray(regressor.coef_, dtype=float), float(regressor.intercept_))
+    some = X[:: max(1, len(X) // _CHECKED)]
     if type(regressor) is HistGradientBoostingRegressor:
-        some = X[:: max(1, len(X) // _CHECKED)]
-        with threads_for(len(some)):
-            trees = trees_of(regressor, some)
+        return _read(regressor, some) or regressor
+    if type(regressor) is RidgeThenTrees:
+        trees = _read(regressor.trees_, some[:, ~regressor.levels])
         if trees is not None:
-            return trees
+            columns = np.flatnonzero(~regressor.levels)
+            feature = np.where(trees.feature < 0, -1, columns[trees.feature])
+            return LinearAndTrees(regressor.linear_, replace(trees, feature=feature, n_features=X.shape[1]))
     return regressor
+
+
+def _read(regressor: Any, X: np.ndarray) -> Trees | None:
+    """The trees of boosting as plain arrays, compared on inputs X (k, d)."""
+    with threads_for(len(X)):
+        return trees_of(regressor, X)
