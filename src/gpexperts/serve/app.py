@@ -133,9 +133,9 @@ class _Service:
             status = 500
             try:
                 # A page of another site must not reach the service under a name that it resolves to it.
-                if self.hosts and _host(request) not in self.hosts:
+                if self.hosts and (host := _host(request)) not in self.hosts:
                     known = ", ".join(self.hosts)
-                    raise Problem(400, f"The host {_host(request)!r} is not allowed; allowed are {known}.")
+                    raise Problem(400, f"The host {host!r} is not allowed; allowed are {known}.")
                 response = await handler(request)
                 status = response.status_code
             except Problem as problem:
