@@ -66,7 +66,7 @@ async def read_rows(request: Request, inputs: Inputs, limits: Limits, most: int,
 
 def level_of(request: Request) -> float:
     """Return the probability of the intervals of a request."""
-    given = request.query_params.getlist("level")
+    given = request.query_params.getlist("level") if request.scope["query_string"] else []
     if not given:
         return _DEFAULT_LEVEL
     try:
