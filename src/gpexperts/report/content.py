@@ -33,6 +33,8 @@ _MAX_NEIGHBOURS = 10
 _MAX_INPUTS = 12
 """Inputs of these rows that it shows."""
 _EFFECTS, _EFFECT_ROWS = 6, 60
+_MATTERS = 0.01
+"""Effects are shown of inputs with at least this share of the largest permutation importance."""
 
 
 def page_data(model: Any, observed: Observed | None, target: str) -> dict[str, Any]:
@@ -76,6 +78,7 @@ def page_data(model: Any, observed: Observed | None, target: str) -> dict[str, A
     worst = np.empty(0, dtype=int)
     if observed is None:
         relevant = most_relevant(model, MAX_BARS)
+        n_effects = _EFFECTS
     else:
         z = residuals(model, observed)
         worst = worst_rows(z, min(MAX_WORST, len(z) // 4))
@@ -85,8 +88,10 @@ def page_data(model: Any, observed: Observed | None, target: str) -> dict[str, A
         ]
         columns = {column.name: column for column in inspection.model_columns(model)}
         relevant = [columns[one.name] for one in found]
+        matter = sum(one.increase >= _MATTERS * found[0].increase for one in found)
+        n_effects = max(1, min(_EFFECTS, matter))
         data["observed"] = observed_data(model, observed, counted, index, worst, z)
-    data["effects"] = _effects(model, X, relevant[:_EFFECTS])
+    data["effects"] = _effects(model, X, relevant[:n_effects])
     # A table of many inputs cannot be read: the rows behind a prediction are shown by those that matter.
     among = {column.name for column in relevant[:_MAX_INPUTS]}
     places = [k for k, name in enumerate(names) if name in among]

@@ -85,9 +85,10 @@
     draw(svg, "text", { transform: `translate(13 ${(top + bottom) / 2}) rotate(-90)`, "text-anchor": "middle" }, ylabel);
     return { svg, x, y, left };
   };
-  // Places and texts of at most six of the levels of a category, or of dates in order.
+  // Places and texts of some of the levels of a category, or of dates in order.
   const some = (values) => {
-    const step = Math.ceil(values.length / 6), room = Math.floor(72 / Math.min(values.length, 6));
+    const most = NARROW ? 4 : 6, step = Math.ceil(values.length / most);
+    const room = Math.floor((NARROW ? 44 : 72) / Math.min(values.length, most));
     return values.map((v, i) => [i, v]).filter(([i]) => i % step === 0).map(([i, v]) => [i, short(String(v), room)]);
   };
   const short = (text, room) => {
@@ -338,7 +339,7 @@
     const end = Math.max(1.5 * data.observed.width, ...robust(z).map(Math.abs));
     const { svg, x, y, left } = frame("residuals", {
       xs: levels.length ? [-0.5, levels.length - 0.5] : robust(places), ys: [-end, end], height: 260, xlabel: name,
-      labels: levels.length ? some(levels) : dates.length ? dates.map(([at, text]) => [at, short(text, 14)]) : null,
+      labels: levels.length ? some(levels) : dates.length ? dates.filter((_, i) => !NARROW || i % 2 === 0).map(([at, text]) => [at, short(text, 14)]) : null,
     });
     for (const level of [-data.observed.width, 0, data.observed.width]) {
       draw(svg, "line", { x1: left, x2: 510, y1: y(level), y2: y(level), stroke: INK, "stroke-dasharray": level ? "4 4" : "", "stroke-opacity": 0.5 });
@@ -354,7 +355,7 @@
     const text = (bin) => `${bin.n.toLocaleString("en")} rows\nRMSE ${format(bin.rmse, 3)}\n${percent(bin.inside)} inside the 95 % interval`;
     const show = () => {
       bars("by-input", by_input[Number(input.value)].map((bin) => ({
-        label: bin.low === bin.high ? format(bin.low, 3) : typeof bin.low === "string" ? `from ${bin.low}` : `${format(bin.low, 3)} to ${format(bin.high, 3)}`, value: bin.rmse, text: text(bin),
+        label: bin.low === bin.high ? format(bin.low, 3) : typeof bin.low === "string" ? `from ${bin.low.replace(" 00:00", "")}` : `${format(bin.low, 3)} to ${format(bin.high, 3)}`, value: bin.rmse, text: text(bin),
       })), "");
       drawResiduals(residuals[Number(input.value)]);
     };
