@@ -82,7 +82,8 @@ def effect(
         and each row keeps its place in the cycles.
     """
     if column.kind == "date":
-        X = X[[value is not None for value in column.column.decode(X[:, column.inputs])]]
+        known = [value is not None for value in column.column.decode(X[:, column.inputs])]
+        X = X[known] if any(known) else X
     values, codes, inputs = _varied(column, X, n_points, cycle)
     k, n = len(values), len(X)
     Z = np.tile(X, (k, 1))
@@ -193,21 +194,23 @@ def _varied(
     start = column.inputs.start
     if cycle is not None:
         k = column.column.cycles.index(cycle)
-        values, shares = _CYCLES[cycle]
-        angle = 2.0 * np.pi * np.asarray(shares)
+        shown, shares = _CYCLES[cycle]
+        angle = 2.0 * np.pi * shares
         codes = np.stack([np.sin(angle), np.cos(angle)], axis=1)
-        return list(values), codes, slice(start + 1 + 2 * k, start + 3 + 2 * k)
+        return list(shown), codes, slice(start + 1 + 2 * k, start + 3 + 2 * k)
     block = X[:, column.inputs]
-    codes, at = np.unique(block, axis=0, return_inverse=True)
     if column.kind in ("number", "date"):
-        known = np.array([value is not None for value in column.column.decode(codes)])
-        values = np.unique(codes[known, 0])
+        known = np.array([value is not None for value in column.column.decode(block)], dtype=bool)
+        x = block[known, 0] if known.any() else np.array([column.column.fill])
+        values = np.unique(x)
         if len(values) > _FEW:
-            values = np.linspace(*np.quantile(block[known[at.ravel()], 0], [0.01, 0.99]), n_points)
+            low, high = np.quantile(x, [0.01, 0.99])
+            values = np.linspace(float(low), float(high), n_points)
         positions = [start, *([column.inputs.stop - 1] if column.column.gaps else [])]  # and no gap
         codes = np.zeros((len(values), len(positions)))
         codes[:, 0] = values
         return _written(column, values), codes, positions
+    codes, at = np.unique(block, axis=0, return_inverse=True)
     codes = codes[np.sort(np.argsort(-np.bincount(at.ravel()), kind="stable")[:_MAX_LEVELS])]
     levels = column.column.decode(codes)
     return ["missing" if level is None else level for level in levels], codes, column.inputs

@@ -86,7 +86,7 @@ def fit(
     format: Format = None,
     config: Annotated[
         Path | None,
-        typer.Option(help="TOML file with parameters of the model and a part \\[table]; options override it."),
+        typer.Option(help="TOML file with parameters of the model, and a part \\[table]; options override."),
     ] = None,
     write_config_to: Annotated[
         Path | None,
