@@ -11,7 +11,6 @@ import numpy as np
 from dask.distributed import Client, LocalCluster
 
 from gpexperts import DistributedGPRegressor
-from gpexperts.plot import ExpertMapDisplay
 
 # %%
 # 1,200 rows in four pieces. On a real cluster they would come from ``dask.dataframe.read_parquet``.
@@ -36,6 +35,13 @@ same = DistributedGPRegressor(**settings).fit(X, y)
 print("largest difference", np.abs(same.predict(X[:600]) - mean).max())
 
 # %%
-# The experts: their size, and how many of the queries select each.
-ExpertMapDisplay.from_estimator(local, X[:600])
+# Left: each expert has the rows of one part. Right: the mean that they predict together.
+side = np.linspace(0, 4, 60)
+grid = np.column_stack([axis.ravel() for axis in np.meshgrid(side, side)])
+fig, (left, right) = plt.subplots(1, 2, figsize=(10.5, 4.4), layout="constrained")
+left.scatter(*X.T, c=same.labels_, cmap="tab20", s=9)
+left.set(title="The rows of twelve experts", xlabel="x0", ylabel="x1", aspect="equal")
+drawn = right.pcolormesh(side, side, local.predict(grid).reshape(60, 60), cmap="viridis")
+right.set(title="Predicted mean", xlabel="x0", ylabel="x1", aspect="equal")
+fig.colorbar(drawn, ax=right)
 plt.show()

@@ -30,7 +30,7 @@ model = DistributedGPRegressor(random_state=0).fit(X, temperature)
 # %%
 # The standard deviation is large where there are no stations.
 display = MapDisplay.from_estimator(model, X, temperature, n_grid=70)
-display.figure_.set_size_inches(11, 3)
+display.figure_.set_size_inches(11, 2.5)
 for ax in display.axes_:
     ax.set(xlabel="longitude", ylabel="latitude")
 plt.show()

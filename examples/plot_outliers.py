@@ -2,7 +2,8 @@
 Outliers
 ========
 
-A few grossly wrong targets ruin a Gaussian fit. With ``noise="student"`` they lose their weight.
+A few grossly wrong targets ruin a fit with Gaussian noise. With Student-t noise they lose their weight.
+The default, ``noise="auto"``, finds out which of the two the rows need.
 """
 
 import matplotlib.pyplot as plt
@@ -21,7 +22,7 @@ y[wrong] += rng.choice([-4, 4], 6)
 
 # %%
 # The two models differ in one parameter.
-gaussian = DistributedGPRegressor(kernel="rbf", random_state=0).fit(x[:, None], y)
+gaussian = DistributedGPRegressor(kernel="rbf", noise="gaussian", random_state=0).fit(x[:, None], y)
 student = DistributedGPRegressor(kernel="rbf", noise="student", random_state=0).fit(x[:, None], y)
 
 # %%

@@ -2,7 +2,7 @@
 A series with gaps
 ==================
 
-A time series with missing weeks: the mean follows the data, and the interval opens where there are none.
+A time series with missing weeks: the mean follows the data, and the interval is wide where there are none.
 """
 
 import matplotlib.pyplot as plt
@@ -29,5 +29,7 @@ print(model.kernel_)
 # The display draws the mean, the 95 % interval and the observations.
 display = PredictionDisplay1D.from_estimator(model, t[:, None], level)
 display.figure_.set_size_inches(9, 3.6)
-display.ax_.set(xlabel="day", ylabel="level", title="Where there are no rows, the interval opens")
+display.ax_.set(xlabel="day", ylabel="level", ylim=(-3.6, 2.5))
+display.ax_.set_title("Where there are no rows, the interval is wide")
+display.ax_.legend(loc="lower center", ncols=3, frameon=False)
 plt.show()

@@ -36,7 +36,8 @@ trees = HistGradientBoostingRegressor(categorical_features="from_dtype", random_
 trees.fit(by_hand[train], rides[train])
 
 # %%
-# The effects of the inputs, averaged over training rows.
+# The effects of the inputs, averaged over training rows. A date has one panel for elapsed time, and one for
+# each cycle that the rows span at least twice.
 mean, lower, upper = model.predict(table[test], return_interval=0.9)
 inside = np.mean((lower <= rides[test]) & (rides[test] <= upper))
 rmse = [np.sqrt(np.mean((p - rides[test]) ** 2)) for p in (mean, trees.predict(by_hand[test]))]

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from gpexperts import DistributedGPRegressor, plot
-from gpexperts.effects import Effect
+from gpexperts.effects import Effect, most_relevant
+from gpexperts.inspection import length_scales
 from tests.problems import PLAIN
 
 matplotlib.use("Agg")
@@ -200,6 +201,38 @@ def test_an_effect_is_the_average_prediction_over_the_rows(plane) -> None:
     plt.close(display.figure_)
     with pytest.raises(ValueError, match="no input 'height'; the inputs are x0, x1"):
         plot.EffectDisplay.from_estimator(model, features=["height"])
+
+
+def test_a_date_has_effects_of_elapsed_time_and_of_its_cycles() -> None:
+    pd = pytest.importorskip("pandas")
+    rng = np.random.default_rng(5)
+    when = pd.Timestamp("2024-03-01") + pd.to_timedelta(rng.uniform(0, 30, 300), "D")
+    y = np.sin(2 * np.pi * (when.hour + when.minute / 60) / 24) + 0.01 * rng.standard_normal(300)
+    frame = pd.DataFrame({"when": when, "x": rng.uniform(size=300)})
+    frame.loc[::30, ["when", "x"]] = None
+    model = DistributedGPRegressor(kernel="rbf", n_experts=1, n_selected=1, n_neighbors=0, random_state=0)
+    model.fit(frame, y)
+    display = plot.EffectDisplay.from_estimator(model, frame, features=["when", "x"])
+    elapsed, hour, weekday, number = display.effects
+    assert [one.name for one in display.effects] == ["when", "when (hour)", "when (weekday)", "x"]
+    assert elapsed.dates
+    assert elapsed.values[0].startswith("2024-03-01")
+    assert np.ptp(elapsed.mean) < 0.1  # the hours of the rows stay
+    np.testing.assert_allclose(hour.mean, np.sin(2 * np.pi * np.arange(24) / 24), atol=0.1)
+    assert weekday.values[0] == "Mon"
+    assert all(isinstance(value, float) for value in number.values)
+    display.figure_.canvas.draw()
+    plt.close(display.figure_)
+
+
+def test_the_most_relevant_input_is_not_the_one_with_the_shortest_length_scale() -> None:
+    rng = np.random.default_rng(6)
+    X = rng.uniform(-1, 1, size=(200, 2))
+    model = DistributedGPRegressor(kernel="rbf", n_experts=1, n_selected=1, n_neighbors=0, random_state=0)
+    model.fit(X, 10 * X[:, 0] + 0.5 * np.sin(9 * X[:, 1]) + 0.01 * rng.standard_normal(200))
+    scales = length_scales(model)
+    assert scales[1] < scales[0]
+    assert [column.name for column in most_relevant(model, 1)] == ["x0"]
 
 
 def test_an_outlier_does_not_squash_the_residuals(ax) -> None:

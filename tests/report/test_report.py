@@ -123,6 +123,41 @@ def test_rows_of_the_own_expert(n_selected: int, tmp_path: Path) -> None:
     assert "The training rows behind this prediction" in render(data)
 
 
+def test_standard_deviations_are_those_of_an_observation() -> None:
+    model = DistributedGPRegressor(
+        n_experts=4, kernel="rbf", n_neighbors=16, n_selected=2, random_state=0
+    ).fit(X, Y)
+    data = page_data(model, observed(model), "heat")
+    told = model.explain(observed(model).X[[data["queries"][0]["row"]]])
+    variance = data["noise_std"] ** 2
+    np.testing.assert_allclose(data["queries"][0]["expert_std"], np.sqrt(told.expert_std[0] ** 2 + variance))
+    assert data["queries"][0]["own"]["std"] == pytest.approx(np.sqrt(told.own.std[0] ** 2 + variance))
+    assert data["queries"][0]["std"] == pytest.approx(told.std[0])
+
+
+def test_effects_are_those_of_the_important_inputs(model: DistributedGPRegressor) -> None:
+    data = page_data(model, observed(model), "heat")
+    importances = [one["name"] for one in data["importance"]]
+    assert importances[:2] == ["x0", "x1"]
+    assert [one["name"] for one in data["effects"]] == ["x0", "x1"]  # x2 has no effect
+    assert len(importances) == 3
+    assert [one["name"] for one in page_data(model, None, "heat")["effects"]][:2] == ["x0", "x1"]
+
+
+def test_ten_thousand_rows_of_many_inputs_take_two_megabytes(tmp_path: Path) -> None:
+    rng = np.random.default_rng(4)
+    inputs = rng.normal(size=(200, 60))
+    model = DistributedGPRegressor(kernel="rbf", optimizer=None, n_neighbors=8, n_selected=0, random_state=0)
+    model.fit(inputs, inputs[:, 0])
+    many = rng.normal(size=(10_000, 60))
+    mean, std = model.predict(many, return_std=True)
+    rows = Observed("test.csv", many, many[:, 0], mean, std, 0.1)
+    data = page_data(model, rows, "heat")
+    assert len(data["neighbour_features"]) == 12
+    assert len(data["queries"][0]["own"]["rows"][0]["inputs"]) == 12
+    assert len(render(data).encode()) < 2_000_000
+
+
 def test_counts_add_up(model: DistributedGPRegressor) -> None:
     data = page_data(model, observed(model), "heat")
     for bins in data["observed"]["by_input"]:

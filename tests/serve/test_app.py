@@ -246,6 +246,8 @@ def test_limits(model: Any) -> None:
 def test_only_known_hosts_on_loopback(model: Any) -> None:
     with TestClient(create_app(model, hosts=("localhost",))) as client:
         assert client.get("/health", headers={"host": "localhost:8000"}).json() == {"status": "ok"}
+        for malformed in ("[", "evil.example:localhost", "localhost@evil.example"):
+            assert client.get("/health", headers={"host": malformed}).status_code == 400
         refused = client.get("/", headers={"host": "evil.example"})
         assert (refused.status_code, "evil.example" in refused.json()["detail"]) == (400, True)
 

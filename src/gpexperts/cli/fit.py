@@ -79,14 +79,14 @@ def fit(
     drop_missing: Annotated[
         bool | None,
         typer.Option(
-            "--drop-missing", help="Leave out rows with missing inputs; by default gaps are filled.",
+            "--drop-missing", help="Leave out rows with missing inputs; by default gaps are learned from.",
             show_default=False,
         ),
     ] = None,
     format: Format = None,
     config: Annotated[
         Path | None,
-        typer.Option(help="TOML file with parameters of the model and a table [table]; options override it."),
+        typer.Option(help="TOML file with parameters of the model, and a part \\[table]; options override."),
     ] = None,
     write_config_to: Annotated[
         Path | None,

@@ -56,9 +56,11 @@ def predict(
 ) -> None:
     """Write mean, std, lower and upper for every row.
 
-    The table is read in batches, so it may be larger than memory. Columns are found by name. Rows that cannot
-    be predicted have empty predictions. The column outside names the inputs of a row that are outside the
-    range of the training rows.
+    The table is read in batches, so it may be larger than memory. Columns are found by name.
+
+    Rows that cannot be predicted have empty predictions.
+
+    The column "outside" names the inputs of a row that are outside the range of the training rows.
 
     Example:
 

@@ -33,9 +33,7 @@ def node_rows(context: Context) -> ClientRows:
     """
     config = context.node_config
     if "rows" not in config:
-        raise Refusal(
-            "The node config names no rows: start the SuperNode with --node-config 'rows=\"…\"'."
-        )
+        raise Refusal("The node config names no rows: start the SuperNode with --node-config 'rows=\"…\"'.")
     path = Path(str(config["rows"]))
     if path.suffix == ".npz":
         with np.load(path, allow_pickle=False) as file:

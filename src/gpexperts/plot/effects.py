@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
 
 from gpexperts import inspection
-from gpexperts.effects import Effect, effect, most_relevant
+from gpexperts.effects import Effect, effects, most_relevant
 from gpexperts.plot.base import ACCENT, Display, as_label
 
 __all__ = ["EffectDisplay"]
 
 _MOST = 6
 """Inputs that are drawn if none are given."""
-_LABELS = 6
-"""Dates that are written on an axis."""
-_DATE = re.compile(r"^(\d{4}-\d\d-\d\d)T.*$")
+_CHARACTERS = 30
+"""Labels with more characters than this are turned."""
 
 
 class EffectDisplay(Display):
@@ -26,7 +24,7 @@ class EffectDisplay(Display):
 
     The line is the average over the rows (partial dependence). The band holds the central 80 % of the rows:
     where it is wide beyond the differences between rows, the effect depends on other inputs. The panels share
-    their vertical axis.
+    their vertical axis. A date has one panel for elapsed time, and one for each of its cycles.
 
     Parameters
     ----------
@@ -37,7 +35,7 @@ class EffectDisplay(Display):
     Attributes
     ----------
     axes_ : list of Axes
-        One per input; `ax_` is the first.
+        One per panel; `ax_` is the first.
     """
 
     def __init__(self, effects: list[Effect], *, target: str = "target") -> None:
@@ -62,23 +60,24 @@ class EffectDisplay(Display):
         X : array-like of shape (n, d), optional
             Rows to average over; the training rows by default.
         features : sequence of int or str, optional
-            The inputs, by number or name; by default up to six whose values vary most in units of their
-            length scales.
+            The inputs, by number or name; by default up to six that change the predictions most if their
+            values are shuffled among the rows. The first six panels are drawn.
         n_rows : int
             At most this many of the rows are used, evenly spaced.
         ax : sequence of Axes, optional
-            One per input.
+            One per panel.
         """
         inspection.single_output(estimator, "EffectDisplay")
         rows = inspection.training_inputs(estimator) if X is None else inspection.encoded_rows(estimator, X)
         rows = rows[np.linspace(0, len(rows) - 1, min(len(rows), n_rows)).astype(int)]
         if features is None:
-            chosen = most_relevant(estimator, _MOST)
+            chosen = most_relevant(estimator, _MOST, rows)
         else:
             chosen = [inspection.find_column(estimator, feature) for feature in features]
         table = getattr(estimator, "table_", None)
         target = "target" if table is None else str(table.target)
-        return cls([effect(estimator, column, rows) for column in chosen], target=target).plot(ax)
+        found = effects(estimator, chosen, rows)
+        return cls(found if features is not None else found[:_MOST], target=target).plot(ax)
 
     @classmethod
     def from_predictions(cls, effects: Any, *, target: str = "target", ax: Any = None) -> Self:
@@ -92,19 +91,26 @@ class EffectDisplay(Display):
         high = max(float(one.high.max()) for one in self.effects)
         margin = 0.05 * (high - low) or 1.0
         for axis, one in zip(self.axes_, self.effects, strict=True):
-            if isinstance(one.values[0], str):
+            if isinstance(one.values[0], str) and not one.dates:
                 places = np.arange(len(one.values))
-                axis.errorbar(
-                    places, one.mean, [one.mean - one.low, one.high - one.mean], fmt="o", color=ACCENT, ms=5
+                axis.vlines(places, one.low, one.high, color=ACCENT, alpha=0.5, lw=3)
+                axis.plot(places, one.mean, "o", color=ACCENT, ms=5)
+                turned = len(one.values) * max(map(len, one.values)) > _CHARACTERS
+                axis.set_xticks(
+                    places,
+                    [as_label(value) for value in one.values],
+                    rotation=45 if turned else 0,
+                    ha="right" if turned else "center",
                 )
-                labels = [as_label(_DATE.sub(r"\1", value)) for value in one.values]
-                turned = max(map(len, labels)) > 6
-                dated = any(map(_DATE.match, one.values))
-                step = -(-len(labels) // _LABELS) if dated else 1  # of dates, some are enough
-                axis.set_xticks(places[::step], labels[::step], rotation=30 if turned else 0)
+                axis.margins(x=0.5 / len(places))
             else:
-                axis.fill_between(one.values, one.low, one.high, color=ACCENT, alpha=0.2, lw=0)
-                axis.plot(one.values, one.mean, color=ACCENT, lw=1.8)
+                places = np.array(one.values, dtype="datetime64[s]" if one.dates else float)
+                axis.fill_between(places, one.low, one.high, color=ACCENT, alpha=0.2, lw=0)
+                axis.plot(places, one.mean, color=ACCENT, lw=1.8)
+                if one.dates:
+                    from matplotlib.dates import ConciseDateFormatter
+
+                    axis.xaxis.set_major_formatter(ConciseDateFormatter(axis.xaxis.get_major_locator()))
             axis.set(xlabel=as_label(one.name), ylim=(low - margin, high + margin))
         self.axes_[0].set_ylabel(f"effect on {as_label(self.target)}")
         return self

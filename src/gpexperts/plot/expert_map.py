@@ -11,6 +11,9 @@ from gpexperts.plot.base import Display
 
 __all__ = ["ExpertMapDisplay"]
 
+_DARK = 0.5
+"""Share of the colours from which on a label is white."""
+
 
 class ExpertMapDisplay(Display):
     """A map of the experts: the area is the number of rows, the colour the number of queries.
@@ -50,8 +53,11 @@ class ExpertMapDisplay(Display):
         if self.counts is not None:
             ax.figure.colorbar(drawn, ax=ax, label="queries that select the expert")
         if len(area) <= 40:
-            for i, position in enumerate(self.positions):
-                ax.annotate(str(i), position, ha="center", va="center", fontsize=8)
+            for i, (position, shade) in enumerate(zip(self.positions, drawn.norm(colour), strict=True)):
+                dark = self.counts is not None and shade > _DARK
+                ax.annotate(
+                    str(i), position, ha="center", va="center", fontsize=8, color="white" if dark else "black"
+                )
         ax.set(xlabel="first principal axis (length scales)", ylabel="second principal axis", title="Experts")
         ax.margins(0.12)
         return self

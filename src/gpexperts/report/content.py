@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from gpexperts import inspection
-from gpexperts.effects import effect, most_relevant
+from gpexperts.effects import effects, most_relevant
 from gpexperts.explanation import OwnExplanation
 from gpexperts.report.failures import worst_rows
 from gpexperts.report.observed import (
@@ -30,7 +30,11 @@ _MAX_ROWS = 20_000
 """Rows for the errors by expert and for the number of queries per expert."""
 _MAX_NEIGHBOURS = 10
 """Rows of an own expert that the page shows."""
+_MAX_INPUTS = 12
+"""Inputs of these rows that it shows."""
 _EFFECTS, _EFFECT_ROWS = 6, 60
+_MATTERS = 0.01
+"""Effects are shown of inputs with at least this share of the largest permutation importance."""
 
 
 def page_data(model: Any, observed: Observed | None, target: str) -> dict[str, Any]:
@@ -51,9 +55,10 @@ def page_data(model: Any, observed: Observed | None, target: str) -> dict[str, A
     counted = evenly_spaced(len(X), _MAX_ROWS)
     index = model.predictor_.select(X[counted])  # encoded already, so that no names are checked
     table = getattr(model, "table_", None)
+    names = inspection.feature_names(model)
     data: dict[str, Any] = {
         "target": target,
-        "features": inspection.feature_names(model),
+        "features": names,
         "level": LEVEL,
         "training": {
             "rows": inspection.n_training_rows(model),
@@ -65,25 +70,40 @@ def page_data(model: Any, observed: Observed | None, target: str) -> dict[str, A
         "noise_std": inspection.noise_std(model),
         "kernel": str(model.kernel_),
         "choices": inspection.choices(model),
-        "effects": _effects(model, X),
+        "transformed": model.model_.target is not None,
         "importance": [],
+        "neighbour_features": names,
         "observed": None,
     }
     worst = np.empty(0, dtype=int)
-    if observed is not None:
+    if observed is None:
+        relevant = most_relevant(model, MAX_BARS)
+        n_effects = _EFFECTS
+    else:
         z = residuals(model, observed)
         worst = worst_rows(z, min(MAX_WORST, len(z) // 4))
-        data["importance"] = importances(model, observed)
+        found = importances(model, observed)
+        data["importance"] = [
+            {"name": one.name, "increase": one.increase, "std": one.std} for one in found[:MAX_BARS]
+        ]
+        columns = {column.name: column for column in inspection.model_columns(model)}
+        relevant = [columns[one.name] for one in found]
+        matter = sum(one.increase >= _MATTERS * found[0].increase for one in found)
+        n_effects = max(1, min(_EFFECTS, matter))
         data["observed"] = observed_data(model, observed, counted, index, worst, z)
-    data["queries"] = _queries(model, X, observed, worst)
+    data["effects"] = _effects(model, X, relevant[:n_effects])
+    # A table of many inputs cannot be read: the rows behind a prediction are shown by those that matter.
+    among = {column.name for column in relevant[:_MAX_INPUTS]}
+    places = [k for k, name in enumerate(names) if name in among]
+    data["neighbour_features"] = [names[k] for k in places]
+    data["queries"] = _queries(model, X, observed, worst, places)
     outside = ([], 0) if observed is None else (data["observed"]["outside"], data["observed"]["n_outside"])
     data["findings"] = findings(model, training_inputs, *outside)
     return data
 
 
-def _effects(model: Any, X: np.ndarray) -> list[dict[str, Any]]:
+def _effects(model: Any, X: np.ndarray, columns: list[inspection.ModelColumn]) -> list[dict[str, Any]]:
     rows = X[evenly_spaced(len(X), _EFFECT_ROWS)]
-    found = [effect(model, column, rows, n_points=20) for column in most_relevant(model, _EFFECTS)]
     return [
         {
             "name": e.name,
@@ -91,8 +111,9 @@ def _effects(model: Any, X: np.ndarray) -> list[dict[str, Any]]:
             "mean": e.mean.tolist(),
             "low": e.low.tolist(),
             "high": e.high.tolist(),
+            "dates": e.dates,
         }
-        for e in found
+        for e in effects(model, columns, rows, n_points=20)
     ]
 
 
@@ -118,8 +139,14 @@ def _relevance(model: Any, X: np.ndarray) -> list[dict[str, Any]]:
     ]
 
 
-def _queries(model: Any, X: np.ndarray, observed: Observed | None, worst: np.ndarray) -> list[dict[str, Any]]:
-    """Explanations of some rows; the numbers are not rounded."""
+def _queries(
+    model: Any, X: np.ndarray, observed: Observed | None, worst: np.ndarray, places: list[int]
+) -> list[dict[str, Any]]:
+    """Explanations of some rows; the numbers are not rounded.
+
+    All standard deviations are those of a new observation: those of experts include the noise.
+    """
+    noise = inspection.noise_std(model)
     rows = explained_rows(len(X), worst)
     explained = model.predictor_.explain(X[rows])
     shown = model.model_.encoder.decode(X[rows])
@@ -143,13 +170,13 @@ def _queries(model: Any, X: np.ndarray, observed: Observed | None, worst: np.nda
             "upper": float(upper[q, 0]),
             "experts": explained.experts[q][selected].tolist(),
             "expert_mean": explained.expert_mean[q][selected].tolist(),
-            "expert_std": explained.expert_std[q][selected].tolist(),
+            "expert_std": np.hypot(explained.expert_std[q][selected], noise).tolist(),
             "weight": explained.weight[q][selected].tolist(),
             "prior_weight": float(explained.prior_weight[q]),
             "prior_mean": float(explained.prior_mean),
             "communication": None,
             "trend": None if added is None else float(added[q]),
-            "own": None if explained.own is None else _own(model, explained.own, q, targets),
+            "own": None if explained.own is None else _own(model, explained.own, q, targets, noise, places),
         }
         if explained.communication_mean is not None and explained.communication_weight is not None:
             query["communication"] = {
@@ -160,14 +187,16 @@ def _queries(model: Any, X: np.ndarray, observed: Observed | None, worst: np.nda
     return queries
 
 
-def _own(model: Any, own: OwnExplanation, q: int, targets: np.ndarray | None) -> dict[str, Any]:
+def _own(
+    model: Any, own: OwnExplanation, q: int, targets: np.ndarray | None, noise: float, places: list[int]
+) -> dict[str, Any]:
     """The own expert of query q, and its rows with the largest weights."""
     numbers = inspection.file_row_numbers(model, own.rows[q])
     rows = [
         {
             "row": int(own.rows[q, j]),
             "number": int(numbers[j]),
-            "inputs": own.inputs[q, j].tolist(),
+            "inputs": own.inputs[q, j, places].tolist(),
             "target": float(own.targets[q, j] if targets is None else targets[own.rows[q, j]]),
             "weight": float(own.row_weight[q, j]),
         }
@@ -175,7 +204,7 @@ def _own(model: Any, own: OwnExplanation, q: int, targets: np.ndarray | None) ->
     ]
     return {
         "mean": float(own.mean[q]),
-        "std": float(own.std[q]),
+        "std": float(np.hypot(own.std[q], noise)),
         "weight": float(own.weight[q]),
         "n_rows": int(own.rows.shape[1]),
         "rows": rows,

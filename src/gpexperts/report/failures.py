@@ -9,10 +9,12 @@ from sklearn.tree import DecisionTreeRegressor
 
 from gpexperts import inspection
 
-__all__ = ["date_text", "regions", "residuals_by_input", "worst_rows"]
+__all__ = ["date_text", "places_by_input", "regions", "residual_rows", "worst_rows"]
 
-_MAX_RESIDUALS = 600
+_MIN_RESIDUALS, _MAX_RESIDUALS = 200, 600
 """Rows of a plot of residuals."""
+_MAX_VALUES = 20_000
+"""Values of all inputs in these plots, if there are few enough inputs."""
 _MAX_REGIONS = 4
 _CLEARLY = 1.25
 """A region is shown if its error is that many times the error of all rows."""
@@ -25,24 +27,28 @@ def worst_rows(z: np.ndarray, n: int) -> np.ndarray:
     return np.argsort(-np.abs(z), kind="stable")[:n]
 
 
-def residuals_by_input(model: Any, X: np.ndarray, z: np.ndarray) -> list[dict[str, Any]]:
-    """Return standardised residuals over each input, for at most some hundred rows.
+def residual_rows(n: int, n_inputs: int) -> np.ndarray:
+    """Return the rows whose residuals are drawn: some hundred, fewer if there are many inputs."""
+    most = int(np.clip(_MAX_VALUES // n_inputs, _MIN_RESIDUALS, _MAX_RESIDUALS))
+    return np.unique(np.linspace(0, n - 1, min(n, most)).round().astype(int))
+
+
+def places_by_input(model: Any, X: np.ndarray) -> list[dict[str, Any]]:
+    """Return the places of rows along each input, over which residuals are drawn.
 
     The places of categories are numbers, in the order of `levels`; dates are days, and `dates` writes some of
-    them out.
+    them out. None is a gap.
     """
-    rows = np.unique(np.linspace(0, len(z) - 1, min(len(z), _MAX_RESIDUALS)).round().astype(int))
     found = []
     for column in inspection.model_columns(model):
-        x, levels = _places(column, X[rows])
+        x, levels = _places(column, X)
         known = np.isfinite(x)
         found.append(
             {
                 "name": column.name,
                 "levels": levels,
                 "dates": _written_out(column, x[known]),
-                "x": np.round(x[known], 6).tolist(),
-                "z": np.round(z[rows][known], 3).tolist(),
+                "x": [float(f"{v:.5g}") if np.isfinite(v) else None for v in x.tolist()],
             }
         )
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -9,10 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpexperts import inspection
-from gpexperts.effects import importance, most_relevant
+from gpexperts.effects import Importance, importance
 from gpexperts.metrics import score
 from gpexperts.report.comparison import compared
-from gpexperts.report.failures import date_text, regions, residuals_by_input
+from gpexperts.report.failures import date_text, places_by_input, regions, residual_rows
 
 __all__ = [
     "LEVEL",
@@ -35,8 +36,8 @@ _MAX_QUERIES = 120
 """Queries that the page explains."""
 _MAX_POINTS = 1500
 """Rows in the plot of predictions over observations."""
-_MAX_LISTED, _MAX_LISTED_VALUES = 10_000, 120_000
-"""Rows that can be found by their number, and values of their inputs."""
+_MAX_LISTED, _MAX_LISTED_BYTES = 10_000, 800_000
+"""Rows that can be found by their number, and the size of their inputs as JSON."""
 _IMPORTANCE_ROWS = 300
 _BINS = 8
 _ENOUGH = 10
@@ -69,11 +70,10 @@ def residuals(model: Any, observed: Observed) -> np.ndarray:
     return (observed.y - observed.mean) / observed.std if z is None else z
 
 
-def importances(model: Any, observed: Observed) -> list[dict[str, Any]]:
+def importances(model: Any, observed: Observed) -> list[Importance]:
+    """Permutation importance of the inputs, the largest first."""
     rows = evenly_spaced(len(observed.y), _IMPORTANCE_ROWS)
-    columns = most_relevant(model, MAX_BARS)
-    found = importance(model, observed.X[rows], observed.y[rows], columns=columns, n_repeats=2)
-    return [{"name": one.name, "increase": one.increase, "std": one.std} for one in found]
+    return importance(model, observed.X[rows], observed.y[rows], n_repeats=2)
 
 
 def row_numbers(model: Any, observed: Observed | None) -> np.ndarray:
@@ -97,6 +97,7 @@ def observed_data(
     more = inspection.scored(model, observed.X, y)
     scores = score(y, mean, std, inspection.training_targets(model), observed.seconds, width=width, **more)
     levels, shares = inspection.calibration_curve(y, mean, std, width, more.get("z"), more.get("z_std"))
+    drawn = residual_rows(len(y), len(inspection.model_columns(model)))
     points = np.union1d(evenly_spaced(len(y), _MAX_POINTS), explained_rows(len(y), worst))
     _, lower, upper = (ends[:, 0] for ends in model.predictor_.interval(observed.X, LEVEL))
     error, inside = y - mean, np.abs(z) <= width(LEVEL, more.get("z_std", std))
@@ -118,7 +119,8 @@ def observed_data(
             }
             for row in worst
         ],
-        "residuals": residuals_by_input(model, observed.X, z),
+        "residuals": places_by_input(model, observed.X[drawn]),
+        "z": np.round(z[drawn], 3).tolist(),
         "regions": regions(model, observed.X, error, inside),
         "listed": _listed(model, observed, lower, upper),
         "width": float(np.median((upper - lower) / (2 * std))),
@@ -126,11 +128,11 @@ def observed_data(
         "points": {
             "row": points.tolist(),
             "number": row_numbers(model, observed)[points].tolist(),
-            "y": y[points].tolist(),
-            "mean": mean[points].tolist(),
-            "std": std[points].tolist(),
-            "lower": lower[points].tolist(),
-            "upper": upper[points].tolist(),
+            "y": _short(y[points]),
+            "mean": _short(mean[points]),
+            "std": _short(std[points]),
+            "lower": _short(lower[points]),
+            "upper": _short(upper[points]),
         },
         "by_input": _by_inputs(model, observed.X, error, inside),
         "by_expert": _by_expert(index[:, :1], error[counted], inside[counted]),
@@ -150,14 +152,19 @@ def _dominant(error: np.ndarray, numbers: np.ndarray) -> tuple[int, float, float
 def _listed(model: Any, observed: Observed, lower: np.ndarray, upper: np.ndarray) -> dict[str, Any]:
     """All rows, or evenly spaced ones, for the search by number; rounded."""
     rows = evenly_spaced(len(observed.y), _MAX_LISTED)
-    inputs = model.model_.encoder.decode(observed.X[rows])
-    few = inputs.size <= _MAX_LISTED_VALUES
+    inputs = [[_rounded(v) for v in row] for row in model.model_.encoder.decode(observed.X[rows]).tolist()]
+    few = len(json.dumps(inputs, separators=(",", ":"))) <= _MAX_LISTED_BYTES
     columns = {"y": observed.y[rows], "mean": observed.mean[rows], "lower": lower[rows], "upper": upper[rows]}
     return {
         "number": row_numbers(model, observed)[rows].tolist(),
-        **{name: [float(f"{v:.5g}") for v in values.tolist()] for name, values in columns.items()},
-        "inputs": [[_rounded(v) for v in row] for row in inputs.tolist()] if few else [],
+        **{name: _short(values) for name, values in columns.items()},
+        "inputs": inputs if few else [],
     }
+
+
+def _short(values: np.ndarray) -> list[float]:
+    """Five digits are more than a figure or a sentence shows."""
+    return [float(f"{v:.5g}") for v in values.tolist()]
 
 
 def _rounded(value: Any) -> Any:

@@ -53,6 +53,7 @@ def render(data: dict[str, Any]) -> str:
     style, script = ((folder / name).read_text(encoding="utf-8") for name in ("report.css", "report.js"))
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
     template = environment.from_string((folder / "report.html.j2").read_text(encoding="utf-8"))
+    text = json.dumps(data, allow_nan=False, ensure_ascii=True, separators=(",", ":"))
     return template.render(
         data=data,
         headlines=headlines(data),
@@ -63,7 +64,7 @@ def render(data: dict[str, Any]) -> str:
         style_hash=_hash(style),
         script_hash=_hash(script),
         # A column may have the name "</script>", which must not end the element.
-        json=_trusted(json.dumps(data, allow_nan=False, ensure_ascii=True).replace("<", "\\u003c")),
+        json=_trusted(text.replace("<", "\\u003c")),
     )
 
 

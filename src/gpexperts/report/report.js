@@ -5,13 +5,14 @@
   const INK = "#1c2733", SOFT = "#9aa4b1", ACCENT = "#1f5fa8", SECOND = "#b8500f";
   const byId = (id) => document.getElementById(id);
   const tip = byId("tip");
+  const NARROW = matchMedia("(max-width: 820px)").matches; // letters are larger there: figures are scaled
 
   const format = (x, digits = 4) => {
     if (x === null) return "–"; // a gap
     if (typeof x === "string") return x; // a level or a date
     if (x === 0) return "0";
     const size = Math.abs(x);
-    if (size >= 1e6 || size < 1e-4) return x.toExponential(digits - 2).replace("-", "−");
+    if (size >= 1e6 || size < 1e-4) return x.toExponential(digits - 2).replaceAll("-", "−");
     return Number(x.toPrecision(digits)).toLocaleString("en", { maximumFractionDigits: 10 }).replace("-", "−");
   };
   const percent = (x) => `${(100 * x).toFixed(1)} %`;
@@ -64,7 +65,7 @@
     return extent([Math.max(sorted[0], low - reach), Math.min(sorted[sorted.length - 1], high + reach)]);
   };
   // A frame with linear scales; x and y map data to the viewBox.
-  const frame = (id, { xs, ys, height = 340, left = 58, xlabel = "", ylabel = "", labels = null }) => {
+  const frame = (id, { xs, ys, height = 340, left = NARROW ? 70 : 58, xlabel = "", ylabel = "", labels = null }) => {
     const svg = byId(id), width = 520, bottom = height - 42, right = width - 10, top = 10;
     svg.replaceChildren();
     svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
@@ -82,11 +83,12 @@
     draw(svg, "line", { class: "axis", x1: left, x2: left, y1: top, y2: bottom });
     draw(svg, "text", { x: (left + right) / 2, y: height - 6, "text-anchor": "middle" }, xlabel);
     draw(svg, "text", { transform: `translate(13 ${(top + bottom) / 2}) rotate(-90)`, "text-anchor": "middle" }, ylabel);
-    return { svg, x, y };
+    return { svg, x, y, left };
   };
-  // Places and texts of at most six of the levels of a category, or of dates in order.
+  // Places and texts of some of the levels of a category, or of dates in order.
   const some = (values) => {
-    const step = Math.ceil(values.length / 6), room = Math.floor(72 / Math.min(values.length, 6));
+    const most = NARROW ? 4 : 6, step = Math.ceil(values.length / most);
+    const room = Math.floor((NARROW ? 44 : 72) / Math.min(values.length, most));
     return values.map((v, i) => [i, v]).filter(([i]) => i % step === 0).map(([i, v]) => [i, short(String(v), room)]);
   };
   const short = (text, room) => {
@@ -96,7 +98,7 @@
   const path = (points) => points.map(([px, py], i) => `${i ? "L" : "M"}${px.toFixed(2)} ${py.toFixed(2)}`).join("");
   const bars = (id, rows, unit) => {
     // Horizontal bars: rows of {label, value, text}.
-    const svg = byId(id), width = 520, left = 150, step = 24;
+    const svg = byId(id), width = 520, left = NARROW ? 190 : 150, step = 24;
     svg.replaceChildren();
     svg.setAttribute("viewBox", `0 0 ${width} ${step * rows.length + 8}`);
     const most = Math.max(...rows.map((r) => r.value)) || 1;
@@ -194,7 +196,7 @@
     document.querySelector(`#predicted-observed [data-row="${q.row}"]`)?.classList.add("selected");
   };
   const drawExperts = (q, rows, most) => {
-    const svg = byId("experts-figure"), width = 520, left = 118, step = 24, height = step * (rows.length + 1) + 40;
+    const svg = byId("experts-figure"), width = 520, left = NARROW ? 150 : 118, step = 24, height = step * (rows.length + 1) + 40;
     svg.replaceChildren();
     svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
     const values = rows.flatMap((r) => [r.mean - 2 * (r.std ?? 0), r.mean + 2 * (r.std ?? 0)]);
@@ -260,7 +262,10 @@
     byId("contributions").tBodies[0].replaceChildren();
     byId("contributions").tFoot.replaceChildren();
     byId("experts-figure").replaceChildren();
-    byId("neighbours")?.tBodies[0].replaceChildren();
+    if (byId("neighbours")) {
+      byId("neighbours").tBodies[0].replaceChildren();
+      byId("neighbours-sentence").textContent = "";
+    }
     byId("inputs").replaceChildren(...data.features.map((name, i) => {
       const pair = element("div");
       pair.append(element("dt", {}, name), element("dd", {}, inputs.length ? format(inputs[k][i], 5) : "–"));
@@ -325,18 +330,23 @@
       hint(dot, `${percent(share[i])} inside the ${(100 * p).toFixed(0)} % interval`);
     });
   };
-  const drawResiduals = ({ name, levels, dates, x: places, z }) => {
+  const drawResiduals = ({ name, levels, dates, x }) => {
+    // Rows without a value of this input are left out.
+    const known = x.flatMap((place, i) => (place === null ? [] : [[place, data.observed.z[i]]]));
+    drawResidualPoints(name, levels, dates, known.map(([place]) => place), known.map(([, z]) => z));
+  };
+  const drawResidualPoints = (name, levels, dates, places, z) => {
     const end = Math.max(1.5 * data.observed.width, ...robust(z).map(Math.abs));
-    const { svg, x, y } = frame("residuals", {
+    const { svg, x, y, left } = frame("residuals", {
       xs: levels.length ? [-0.5, levels.length - 0.5] : robust(places), ys: [-end, end], height: 260, xlabel: name,
-      labels: levels.length ? some(levels) : dates.length ? dates.map(([at, text]) => [at, short(text, 14)]) : null,
+      labels: levels.length ? some(levels) : dates.length ? dates.filter((_, i) => !NARROW || i % 2 === 0).map(([at, text]) => [at, short(text, 14)]) : null,
     });
     for (const level of [-data.observed.width, 0, data.observed.width]) {
-      draw(svg, "line", { x1: 58, x2: 510, y1: y(level), y2: y(level), stroke: INK, "stroke-dasharray": level ? "4 4" : "", "stroke-opacity": 0.5 });
+      draw(svg, "line", { x1: left, x2: 510, y1: y(level), y2: y(level), stroke: INK, "stroke-dasharray": level ? "4 4" : "", "stroke-opacity": 0.5 });
     }
     places.forEach((place, i) => {
       const clipped = Math.max(-end, Math.min(end, z[i])), outside = Math.abs(z[i]) > data.observed.width;
-      draw(svg, "circle", { cx: Math.max(58, Math.min(510, x(place))), cy: y(clipped), r: 2.5, fill: outside ? SECOND : ACCENT, "fill-opacity": 0.55 });
+      draw(svg, "circle", { cx: Math.max(left, Math.min(510, x(place))), cy: y(clipped), r: 2.5, fill: outside ? SECOND : ACCENT, "fill-opacity": 0.55 });
     });
   };
   const drawErrors = ({ by_input, by_expert, residuals }) => {
@@ -345,7 +355,7 @@
     const text = (bin) => `${bin.n.toLocaleString("en")} rows\nRMSE ${format(bin.rmse, 3)}\n${percent(bin.inside)} inside the 95 % interval`;
     const show = () => {
       bars("by-input", by_input[Number(input.value)].map((bin) => ({
-        label: bin.low === bin.high ? format(bin.low, 3) : typeof bin.low === "string" ? `from ${bin.low}` : `${format(bin.low, 3)} to ${format(bin.high, 3)}`, value: bin.rmse, text: text(bin),
+        label: bin.low === bin.high ? format(bin.low, 3) : typeof bin.low === "string" ? `from ${bin.low.replace(" 00:00", "")}` : `${format(bin.low, 3)} to ${format(bin.high, 3)}`, value: bin.rmse, text: text(bin),
       })), "");
       drawResiduals(residuals[Number(input.value)]);
     };
@@ -365,12 +375,13 @@
     byId("effects").append(figure);
     draw(figure, "svg", { id: `effect-${k}`, role: "img", "aria-label": `Effect of ${one.name}` });
     const numeric = typeof one.values[0] === "number", last = one.values.length - 1;
+    const curve = numeric || one.dates; // dates are evenly spaced
     const place = (i) => (numeric ? one.values[i] : i);
     const { svg, x, y } = frame(`effect-${k}`, {
-      xs: numeric ? extent(one.values, 0.02) : [-0.5, last + 0.5], ys: extent(data.effects.flatMap((e) => [...e.low, ...e.high])), xlabel: one.name, ylabel: data.target.slice(0, 24),
+      xs: numeric ? extent(one.values, 0.02) : one.dates ? extent([0, last], 0.02) : [-0.5, last + 0.5], ys: extent(data.effects.flatMap((e) => [...e.low, ...e.high])), xlabel: one.name, ylabel: data.target.slice(0, 24),
       labels: numeric ? null : some(one.values),
     });
-    if (numeric) {
+    if (curve) {
       const band = [...one.high.map((v, i) => [x(place(i)), y(v)]), ...one.low.map((v, i) => [x(place(i)), y(v)]).reverse()];
       draw(svg, "path", { d: `${path(band)}Z`, fill: ACCENT, "fill-opacity": 0.2 });
       draw(svg, "path", { d: path(one.mean.map((v, i) => [x(place(i)), y(v)])), fill: "none", stroke: ACCENT, "stroke-width": 2.2 });

@@ -13,6 +13,8 @@ __all__ = ["findings"]
 _FAR = 8.0
 """A target is an outlier beyond this many robust standard deviations from the median."""
 _MAX_COLUMNS = 8
+_MAX_ROWS = 10_000
+"""Rows in which gaps are counted."""
 
 
 def findings(model: Any, X: np.ndarray, outside: list[list[Any]], n_outside: int) -> list[str]:
@@ -33,7 +35,7 @@ def findings(model: Any, X: np.ndarray, outside: list[list[Any]], n_outside: int
         for sentence in (
             *_left_out(model),
             _constants(model, X),
-            _gaps(model),
+            _gaps(model, X),
             _repeated(X),
             _outliers(model),
             _outside(outside, n_outside),
@@ -54,9 +56,15 @@ def _constants(model: Any, X: np.ndarray) -> str:
     return f"{_joined(names)}: constant in the training rows, without effect." if names else ""
 
 
-def _gaps(model: Any) -> str:
-    names = [c.name for c in inspection.model_columns(model) if c.column.gaps]
-    return f"{_joined(names)}: some training rows have no value." if names else ""
+def _gaps(model: Any, X: np.ndarray) -> str:
+    rows = X[np.linspace(0, len(X) - 1, min(len(X), _MAX_ROWS)).astype(int)]
+    shares = {
+        c.name: np.mean([value is None for value in c.column.decode(rows[:, c.inputs])])
+        for c in inspection.model_columns(model)
+        if c.column.gaps
+    }
+    names = [f"{name} ({100 * share:.1f} %)" for name, share in shares.items()]
+    return f"Training rows without a value: {_joined(names)}." if names else ""
 
 
 def _repeated(X: np.ndarray) -> str:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from functools import lru_cache
 from typing import Any
+from urllib.parse import urlsplit
 
 import numpy as np
 import prometheus_client as prometheus
@@ -35,6 +37,8 @@ _SECURITY = {
 }
 _LEVELS = 100
 """Levels of intervals whose widths are kept: they take longer to compute than a request may."""
+_SPAN = (0.01, 0.99)
+"""Quantiles of the training targets between which the page shows a prediction."""
 Handler = Callable[[Request], Awaitable[Response]]
 
 
@@ -65,7 +69,8 @@ class _Service:
         self._widths: dict[float, Any] = {}
         self.batcher = Batcher(self._predict, limits.waiting_rows, batches.observe)
         self.openapi = description(self.inputs, self.target, limits, __version__)
-        self.page = page(self.inputs, self.target, table, __version__)
+        low, high = np.quantile(inspection.training_targets(model), _SPAN).tolist()
+        self.page = page(self.inputs, self.target, (low, high), table, __version__)
         self.explainer = Explainer(model, self.inputs)
         self.explainer(self.inputs.encode([self.inputs.example]), 0.5)  # warm up
 
@@ -134,9 +139,9 @@ class _Service:
             status = 500
             try:
                 # A page of another site must not reach the service under a name that it resolves to it.
-                if self.hosts and _host(request) not in self.hosts:
+                if self.hosts and (host := _host(request)) not in self.hosts:
                     known = ", ".join(self.hosts)
-                    raise Problem(400, f"The host {_host(request)!r} is not allowed; allowed are {known}.")
+                    raise Problem(400, f"The host {host!r} is not allowed; allowed are {known}.")
                 response = await handler(request)
                 status = response.status_code
             except Problem as problem:
@@ -197,7 +202,17 @@ def create_app(
 
 
 def _host(request: Request) -> str:
-    return (request.url.hostname or "").lower()
+    """The name under which a request addresses the service, without the port."""
+    header = request.headers.get("host")
+    return _hostname(header) if header is not None else str((request.scope.get("server") or ("",))[0])
+
+
+@lru_cache(maxsize=64)
+def _hostname(header: str) -> str:
+    try:
+        return (urlsplit(f"//{header}").hostname or "").lower()
+    except ValueError:  # such as "["
+        return ""
 
 
 def _retry(status: int) -> dict[str, str] | None:

@@ -1,7 +1,9 @@
 """Requests that arrive while others are predicted are then predicted together.
 
-One thread predicts. There is no waiting for a batch to fill: a lone request starts at once, and under load
-batches grow by themselves. A prediction does not depend on the other rows of its batch.
+There is no waiting for a batch to fill: a lone request starts at once, and under load batches grow by
+themselves. A prediction does not depend on the other rows of its batch. Small batches are predicted in the
+event loop: to wake a thread costs as much as a prediction, and the two would compete for one interpreter.
+Larger ones are predicted in a thread, so that the service answers other requests meanwhile.
 """
 
 from __future__ import annotations
@@ -23,6 +25,10 @@ Predict = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 _BATCH = 256
 """Rows that are predicted together. Longer requests are predicted in pieces, between which others get their
 turn."""
+_SMALL = 32
+"""Rows of a batch that is predicted in the event loop."""
+_TURNS = 2
+"""Turns of the event loop before a batch is cut: requests that have arrived are read, and join it."""
 
 
 class Batcher:
@@ -83,6 +89,8 @@ class Batcher:
 
     async def _work(self) -> None:
         while self._pieces:
+            for _ in range(_TURNS):
+                await asyncio.sleep(0)
             batch = [self._pieces.popleft()]
             n_rows = len(batch[0][0])
             while self._pieces and n_rows + len(self._pieces[0][0]) <= _BATCH:
@@ -91,7 +99,10 @@ class Batcher:
             X = batch[0][0] if len(batch) == 1 else np.concatenate([X for X, _ in batch])
             self._on_batch(n_rows)
             try:
-                mean, std = await self.run(lambda X=X: self._predict(X))  # type: ignore[misc]
+                if n_rows <= _SMALL:
+                    mean, std = self._predict(X)
+                else:
+                    mean, std = await self.run(lambda X=X: self._predict(X))  # type: ignore[misc]
             except Exception as error:
                 for _, future in batch:
                     if not future.done():

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 
 from gpexperts.serve.inputs import Inputs
 from gpexperts.serve.problems import Problem
@@ -66,7 +66,7 @@ async def read_rows(request: Request, inputs: Inputs, limits: Limits, most: int,
 
 def level_of(request: Request) -> float:
     """Return the probability of the intervals of a request."""
-    given = request.query_params.getlist("level")
+    given = request.query_params.getlist("level") if request.scope["query_string"] else []
     if not given:
         return _DEFAULT_LEVEL
     try:
@@ -88,7 +88,8 @@ def written(request: Request, columns: dict[str, np.ndarray], target: str, level
         return Response(sink.getvalue().to_pybytes(), media_type=ARROW)
     lists = [values.tolist() for values in columns.values()]
     predictions = [dict(zip(columns, values, strict=True)) for values in zip(*lists, strict=True)]
-    return JSONResponse({"target": target, "level": level, "predictions": predictions})
+    text = _ENCODER.encode({"target": target, "level": level, "predictions": predictions})
+    return Response(text.encode(), media_type=JSON)
 
 
 async def _body(request: Request, limits: Limits) -> bytes:
@@ -115,7 +116,7 @@ async def _body(request: Request, limits: Limits) -> bytes:
 
 def _rows(body: bytes) -> list[Any]:
     try:
-        content = json.loads(body, parse_constant=_no_constant)
+        content = _DECODER.decode(body.decode(json.detect_encoding(body)))
     except (ValueError, RecursionError) as error:
         raise Problem(400, f"The request is not JSON: {error}.") from error
     rows = content.get("rows") if isinstance(content, dict) else None
@@ -126,6 +127,11 @@ def _rows(body: bytes) -> list[Any]:
 
 def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not a number that JSON has")
+
+
+# Made once: json.loads and json.dumps make another for every call with options.
+_DECODER = json.JSONDecoder(parse_constant=_no_constant)
+_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
 def _table(body: bytes, most: int) -> Any:

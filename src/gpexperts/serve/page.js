@@ -11,7 +11,7 @@
     if (x === 0) return "0";
     const size = Math.abs(x);
     const text = size >= 1e6 || size < 1e-4 ? x.toExponential(digits - 2) : String(Number(x.toPrecision(digits)));
-    return text.replace("-", "−");
+    return text.replaceAll("-", "−");
   };
   const element = (name, attributes = {}, text = null) => {
     const made = document.createElement(name);
@@ -168,7 +168,7 @@
 
   // ---------------------------------------------------------------------------------------- views
 
-  let span = null; // the scale of the bar; it grows with the predictions
+  let span = data.span; // the scale of the bar: usual targets, and all intervals so far
 
   const showPrediction = (one, level) => {
     byId("mean").textContent = format(one.mean);
@@ -176,10 +176,9 @@
     byId("std").textContent = `Standard deviation of a new observation: ${format(one.std, 3)}.`;
     byId("outside").hidden = one.outside.length === 0;
     byId("outside").textContent = `Outside the training range: ${one.outside.join(", ")}. The model has no rows there.`;
-    const reach = 0.5 * (one.upper - one.lower) || 1;
-    span = span ? [Math.min(span[0], one.lower), Math.max(span[1], one.upper)] : [one.lower - reach, one.upper + reach];
+    span = [Math.min(span[0], one.lower), Math.max(span[1], one.upper)];
     const [svg, width] = drawing(byId("bar"), 34, `mean ${format(one.mean)}, from ${format(one.lower)} to ${format(one.upper)}`);
-    const at = (x) => 6 + ((width - 12) * (x - span[0])) / (span[1] - span[0]);
+    const at = (x) => 6 + ((width - 12) * (x - span[0])) / (span[1] - span[0] || 1);
     shape(svg, "line", { x1: 6, x2: width - 6, y1: 12, y2: 12, stroke: "#d9dee5", "stroke-width": 2 });
     shape(svg, "rect", { x: at(one.lower), width: at(one.upper) - at(one.lower), y: 6, height: 12, fill: "#1f5fa8", opacity: 0.35 });
     shape(svg, "circle", { cx: at(one.mean), cy: 12, r: 6, fill: "#b8500f" });
@@ -226,7 +225,7 @@
     byId("rows-help").textContent = weighted
       ? "The rows with the largest weights in this prediction."
       : "The rows nearest to this input, in the metric of the kernel.";
-    const head = ["row", ...told.inputs, data.target, ...(weighted ? ["weight"] : [])];
+    const head = ["row", data.target, ...(weighted ? ["weight"] : []), ...told.inputs];
     const line = (cells, name) => {
       const tr = element("tr");
       for (const cell of cells) tr.append(element(name, {}, typeof cell === "number" ? format(cell) : cell));
@@ -235,7 +234,7 @@
     const table = byId("rows");
     table.tHead.replaceChildren(line(head, "th"));
     table.tBodies[0].replaceChildren(...rows.map((row) =>
-      line([row.row.toLocaleString("en"), ...row.inputs.map((v) => format(v)), format(row.target), ...(weighted ? [format(row.weight, 3)] : [])], "td")));
+      line([row.row.toLocaleString("en"), format(row.target), ...(weighted ? [format(row.weight, 3)] : []), ...row.inputs.map((v) => format(v))], "td")));
     byId("experts").tBodies[0].replaceChildren(...experts.map((one) =>
       line([one.name, format(one.weight, 3), format(one.mean), format(one.latent_std, 3)], "td")));
   };

@@ -15,7 +15,7 @@ from gpexperts.serve.inputs import Inputs
 __all__ = ["page"]
 
 
-def page(inputs: Inputs, target: str, table: Any, version: str) -> str:
+def page(inputs: Inputs, target: str, span: tuple[float, float], table: Any, version: str) -> str:
     """Return the page as HTML.
 
     Parameters
@@ -23,6 +23,8 @@ def page(inputs: Inputs, target: str, table: Any, version: str) -> str:
     inputs : Inputs
     target : str
         Name of the target.
+    span : tuple of float
+        The range of the target that the bar of a prediction shows at least.
     table : TableSchema or None
         The table that the model was fitted on.
     version : str
@@ -31,7 +33,7 @@ def page(inputs: Inputs, target: str, table: Any, version: str) -> str:
     folder = files("gpexperts.serve")
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
     template = environment.from_string((folder / "page.html.j2").read_text(encoding="utf-8"))
-    data = {"target": target, "inputs": [asdict(member) for member in inputs.members]}
+    data = {"target": target, "span": span, "inputs": [asdict(member) for member in inputs.members]}
     return template.render(
         target=target,
         table=table,

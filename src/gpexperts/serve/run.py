@@ -48,7 +48,6 @@ def run(
         Is called with the URL once the port is open.
     """
     hosts = (*LOOPBACK_NAMES, host) if is_loopback(host) else ()
-    app = create_app(model, target=target, limits=limits, hosts=tuple(dict.fromkeys(hosts)))
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         listener = socket.create_server((host, port), family=family, backlog=2048)
@@ -57,6 +56,7 @@ def run(
             f"Cannot listen on {host}, port {port}: {error}. Choose another with --port."
         ) from error
     with listener:
+        app = create_app(model, target=target, limits=limits, hosts=tuple(dict.fromkeys(hosts)))
         shown = f"[{host}]" if ":" in host else host
         ready(f"http://{shown}:{listener.getsockname()[1]}")
         config = uvicorn.Config(
