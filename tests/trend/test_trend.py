@@ -297,21 +297,25 @@ def client() -> Iterator[distributed.Client]:
         yield client
 
 
-@pytest.mark.parametrize(("role", "transform"), [("mean", None), ("both", "yeo-johnson")])
+@pytest.mark.parametrize(
+    ("trend", "role", "transform"),
+    [("linear", "mean", None), ("linear", "both", "yeo-johnson"), ("sparse", "mean", None)],
+)
 def test_a_cluster_has_the_trend_of_arrays(
-    client: distributed.Client, monkeypatch: pytest.MonkeyPatch, role: str, transform: str | None
+    client: distributed.Client, monkeypatch: pytest.MonkeyPatch, trend: str, role: str, transform: str | None
 ) -> None:
     for module in (pipeline, fit_kernel, inputs, assign):
         monkeypatch.setattr(module, "SAMPLE_ROWS", 60)
     monkeypatch.setattr(crossfit, "MAX_ROWS", 100)
     monkeypatch.setattr(shards, "SHARD_ROWS", 40)
-    settings = {**NAMED, "n_experts": 4, "n_selected": 2, "n_neighbors": 0, "trend": "linear"}
-    settings |= {"trend_role": role, "target_transform": transform}
+    settings = {**NAMED, "n_experts": 4, "n_selected": 2, "n_neighbors": 0, "trend": trend}
+    settings |= {"trend_role": role, "target_transform": transform, "optimizer": "lbfgs"}
     here = DistributedGPRegressor(**settings).fit(X, Y)
     X_there, Y_there = da.from_array(X, chunks=(70, 2)), da.from_array(Y, chunks=70)
     there = DistributedGPRegressor(engine=client, **settings).fit(X_there, Y_there)
     assert isinstance(there.model_.experts, DaskExperts)
-    np.testing.assert_allclose(here.predict(T), there.predict(T), rtol=1e-7)
+    for one, other in zip(here.predict(T, return_std=True), there.predict(T, return_std=True), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-7)
     queries = da.from_array(T, chunks=(25, 2))
     for one, other in zip(here.predict_interval(T), there.predict_interval(queries), strict=True):
         np.testing.assert_allclose(other.compute(scheduler=client), one, rtol=1e-7)
