@@ -43,6 +43,10 @@ class ExactGP:
 
         model = fitted.model_
         self.covariance, self.x_scale, self.y_scale = model.covariance, model.x_scale, model.y_scale
+        sparse = None if model.trend is None else model.trend.sparse
+        if sparse is not None:  # whose covariance is that of the targets
+            self.covariance = sparse.points.covariance
+            self.x_scale, self.y_scale = sparse.x_scale, sparse.y_scale
         self.X = self.x_scale.transform(X)
         self.y = self.y_scale.transform(y[:, None])[:, 0]
         self.engine = ThreadEngine()

@@ -18,6 +18,7 @@ import json
 import statistics
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -48,12 +49,12 @@ def one(function: str, rows: int, seed: int) -> None:
     _, fit_seconds, fit_cpu = common.timed(lambda: model.fit(data.X, data.y))
     ours, predict_seconds, _ = common.timed(lambda: model.predict(data.X_test))
     exact = ExactGP(model, data.X, data.y).solve_dense().mean(data.X_test)
-    single = DistributedGPRegressor(n_experts=1, random_state=seed)
+    single = DistributedGPRegressor(n_experts=1, trend=None, random_state=seed)
     _, single_fit_seconds, _ = common.timed(lambda: single.fit(data.X, data.y))
     result = {
         "kernel": model.choices_["kernel"].value,
         "n_experts": model.n_experts_,
-        "chosen": str(model.predictor_.tuning),
+        "chosen": _chosen(model),
         "deviation": float(data.truth.std()),
         "rmse": rmse(ours),
         "rmse_exact": rmse(exact),
@@ -66,6 +67,11 @@ def one(function: str, rows: int, seed: int) -> None:
         "peak_gb": common.peak_gigabytes(),
     }
     print(json.dumps(result))
+
+
+def _chosen(model: Any) -> str:
+    trend = model.choices_["trend"].value
+    return f"{model.predictor_.tuning}" + ("" if trend is None else f", trend {trend}")
 
 
 def fit_only(function: str, rows: int, seed: int) -> None:

@@ -119,7 +119,7 @@ def fit_trend(
     none = comparison.without_trend()
     hopeless = HOPELESS + UNSURE / np.sqrt(len(folded.fold) / FOLDS)
     fitted: list[CrossFitted] = []
-    for name in _names(rows, without):
+    for name in _names(rows, without, settings):
         try:
             found = _cross_fitted(name, folded, without, seed, levels, worst=hopeless * none.relative_error)
         except TrendError as error:
@@ -130,10 +130,11 @@ def fit_trend(
     return comparison.chosen(_candidates(fitted, settings), {"none": none})
 
 
-def _names(rows: RowSource, without: ScaledRows | None) -> list[str]:
+def _names(rows: RowSource, without: ScaledRows | None, settings: Settings) -> list[str]:
     """The trends that "auto" tries: no sparse GP where one expert holds all rows."""
     trained = without is not None and without.trained is not None
-    sparse = rows.n > EXACT_ROWS and rows.n_outputs == 1 and trained
+    exact = rows.n <= EXACT_ROWS or settings["n_experts"] == 1
+    sparse = rows.n_outputs == 1 and trained and not exact
     return [name for name in NAMES if name != SPARSE or sparse]
 
 
