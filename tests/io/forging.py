@@ -46,6 +46,7 @@ MODELS: dict[str, dict[str, Any]] = {
     "categories and gaps": {"categorical_features": [2], "n_selected": 2},
     "dates": {"n_selected": 2},
     "linear trend, Student noise": {"trend": "linear", "trend_role": "both", "noise": "student"},
+    "sparse trend": {"trend": "sparse", "optimizer": "lbfgs"},
     "boosted trees, transformed target": {"trend": "boosting", "target_transform": "yeo-johnson"},
     "weights, leave-one-out scores": {"calibrate": "jackknife"},
 }

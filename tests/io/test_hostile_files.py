@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from sklearn.gaussian_process import kernels
 
 import gpexperts
 from gpexperts.exceptions import (
@@ -26,9 +27,19 @@ from gpexperts.exceptions import (
     NotPositiveDefiniteError,
     UnsavableModelError,
 )
+from gpexperts.io import columns
 from gpexperts.parameters import PARAMETERS
 
-from .forging import Parts, forged, put_together, raw_file, taken_apart, with_checksum, write_originals
+from .forging import (
+    MODELS,
+    Parts,
+    forged,
+    put_together,
+    raw_file,
+    taken_apart,
+    with_checksum,
+    write_originals,
+)
 from .generating import colliding, generated, wide_table
 from .watching import Cost, Watch
 
@@ -495,6 +506,49 @@ def test_bombs_cost_little(parts: list[Parts], tmp_path: Path, watch: Watch) -> 
         cost = watch.load(path)
         assert cost.end == "refused", (name, cost)
         assert cost.excess() == [], (name, cost)
+
+
+def test_time_zones_are_looked_up_once(
+    parts: list[Parts], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They were read from the system for every date column: a file of 34 kB took 1.9 s."""
+    looked_up = []
+    monkeypatch.setattr(columns, "available_timezones", lambda: looked_up.append(1) or {"Europe/Berlin"})
+    columns._time_zones.cache_clear()
+    header, arrays = deepcopy(parts[0][0]), dict(parts[0][1])
+    n = 3000
+    arrays["columns.gaps"], arrays["columns.fills"] = np.zeros(n, dtype=np.int64), np.zeros(n)
+    header["model"]["columns"] |= {
+        "names": [f"x{i}" for i in range(n)],
+        "kinds": ["date"] * n,
+        "levels": [],
+        "dates": [[k, "Europe/Berlin", 18_262, []] for k in range(n)],
+    }
+    assert_refused(tmp_path, put_together(header, arrays), "the columns do not make 3 inputs")
+    columns._time_zones.cache_clear()
+    assert len(looked_up) == 1
+
+
+def test_a_slow_kernel_is_evaluated_at_few_inducing_points(
+    parts: list[Parts], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A sum of a hundred Bessel functions, at the pairs of a thousand points, would take minutes."""
+    header, arrays = deepcopy(parts[list(MODELS).index("sparse trend")])
+    trend = header["model"]["trend"]["predictors"][0]
+    assert len(arrays[trend["Z"]["name"]]) > 40
+    trend["kernel"] = {"is": "Matern", "params": {"length_scale": 1.0, "nu": 2.7}}
+    path = tmp_path / "slow.gpx"
+    path.write_bytes(put_together(header, arrays))
+    sizes, evaluate = [], kernels.Matern.__call__
+
+    def counted(self: kernels.Matern, *args: object, **kwargs: object) -> np.ndarray:
+        sizes.append(np.size(gram := evaluate(self, *args, **kwargs)))
+        return gram
+
+    monkeypatch.setattr(kernels.Matern, "__call__", counted)
+    gpexperts.load(path)
+    assert 4 < max(sizes) <= 400
+    assert survived(path)
 
 
 def test_the_watch_sees_what_a_file_costs(originals: dict[str, Path], tmp_path: Path) -> None:

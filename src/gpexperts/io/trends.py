@@ -9,6 +9,8 @@ import numpy as np
 from gpexperts.exceptions import CorruptModelError, NotPositiveDefiniteError, UnsavableModelError
 from gpexperts.io.covariances import covariance_values, restored_covariance
 from gpexperts.io.values import Decoder, Encoder, require
+from gpexperts.kernels.raw import RawInputs
+from gpexperts.kernels.stationary import StationaryCovariance
 from gpexperts.scaling import Standardizer
 from gpexperts.target import Log, TargetTransform, YeoJohnson
 from gpexperts.trend import ROLES, FittedTrend
@@ -21,6 +23,8 @@ __all__ = ["added_inputs", "restored_target", "restored_trend", "target_tree", "
 
 _MOST_POINTS = 4096
 """Inducing points of a trend: the time to restore them grows with their third power."""
+_FEW_POINTS = 20
+"""Of these, with a kernel that is slow to evaluate; the others are checked by the first prediction."""
 _ARRAYS = {
     "start": np.int64,
     "feature": np.int64,
@@ -142,7 +146,7 @@ def _trees(read: Decoder, tree: dict[str, Any], d: int) -> Trees:
 
 
 def _sparse(read: Decoder, tree: dict[str, Any], d: int, scale_index: np.ndarray | None) -> SparseGP:
-    """Restore a sparse GP; the factor of its inducing points is computed again, which checks them."""
+    """Restore a sparse GP; its inducing points are checked by the factor of their covariance matrix."""
     x_scale, y_scale = (
         Standardizer(*(read.array(part, (width,)) for part in tree[name]))
         for name, width in (("x_scale", d), ("y_scale", 1))
@@ -159,8 +163,11 @@ def _sparse(read: Decoder, tree: dict[str, Any], d: int, scale_index: np.ndarray
     average_var = read.decode(tree["average_var"])
     require(isinstance(average_var, float) and average_var >= 0.0, "the variance of the trend is negative")
     sparse = SparseGP(points, x_scale, y_scale, coef, factor, average_var)
+    inner = points.covariance.raw if isinstance(points.covariance, RawInputs) else points.covariance
+    if not isinstance(inner, StationaryCovariance):
+        points = InducingPoints(points.covariance, Z[:_FEW_POINTS])
     try:
-        sparse.moments(x_scale.restore(Z[:1]))
+        points.features(Z[:1])
     except NotPositiveDefiniteError as error:
         raise CorruptModelError("the inducing points of the trend have no covariance matrix.") from error
     return sparse
