@@ -176,7 +176,7 @@ def test_clients_that_are_killed_in_training_and_in_answering(
 
 
 def test_the_commands_of_the_page(processes: Processes) -> None:
-    """The blocks of docs/federated.md, in their order, with other ports, one joint step and a longer timeout."""
+    """The blocks of docs/federated.md, in their order, with other ports, one joint step and more time."""
     folder, ports = processes.folder, free_ports(3)
     page = (ROOT / "docs" / "federated.md").read_text(encoding="utf-8")
     section = page[page.index("## A real federation") : page.index("**Write your own client**")]
