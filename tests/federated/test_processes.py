@@ -176,7 +176,7 @@ def test_clients_that_are_killed_in_training_and_in_answering(
 
 
 def test_the_commands_of_the_page(processes: Processes) -> None:
-    """The blocks of docs/federated.md, in their order, with other ports and only one joint step."""
+    """The blocks of docs/federated.md, in their order, with other ports, one joint step and more time."""
     folder, ports = processes.folder, free_ports(3)
     page = (ROOT / "docs" / "federated.md").read_text(encoding="utf-8")
     section = page[page.index("## A real federation") : page.index("**Write your own client**")]
@@ -188,7 +188,8 @@ def test_the_commands_of_the_page(processes: Processes) -> None:
     text = "\n".join([*blocks[:3], wait, *blocks[3:]])
     text = text.replace("--port 909$i", f"--port {ports // 10}$i").replace("8000", str(processes.port))
     assert text.count('predictions.npz\\""') == 1
-    text = text.replace('predictions.npz\\""', 'predictions.npz\\" kernel=\\"matern32\\" max-steps=1"')
+    quick = 'predictions.npz\\" kernel=\\"matern32\\" max-steps=1 timeout=1200.0"'
+    text = text.replace('predictions.npz\\""', quick)
     run = processes.start("run", "bash", "-e", "-c", text)
     run.wait(LONGEST)
     assert (folder / "out" / "predictions.npz").is_file(), processes.log("run")[-3000:]

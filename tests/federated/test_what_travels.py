@@ -4,11 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from flwr.app import RecordDict
+from flwr.app import Message, RecordDict
+from flwr.common.serde import recorddict_from_proto, recorddict_to_proto
 
 from gpexperts.federated import ClientPolicy, FederatedGPRegressor
 from gpexperts.federated.messages import KINDS, Parcel, count_bytes, pack
-from tests.federated.federations import FaultyGrid, fitted, four_clients, function, holdings, queries
+from tests.federated.federations import (
+    VANISHES,
+    FaultyGrid,
+    fitted,
+    four_clients,
+    function,
+    holdings,
+    queries,
+)
 
 
 def serialised(content: RecordDict) -> bytes:
@@ -112,3 +121,35 @@ def test_the_server_sees_no_single_gradient() -> None:
     assert len(replies[0]) == len(replies[1]) > 0
     for a, b in zip(*replies, strict=True):
         assert all(a[i : i + 64] != b[i : i + 64] for i in range(0, len(a), 64))
+
+
+class SerialisingGrid(FaultyGrid):
+    """Messages and the state of clients pass through Flower's serialisation, as between processes."""
+
+    def answered(self, message: Message) -> Message:
+        message.content = serialised_and_back(message.content)
+        context = self.contexts[message.metadata.dst_node_id]
+        context.state = serialised_and_back(context.state)
+        reply = super().answered(message)
+        reply.content = serialised_and_back(reply.content)
+        return reply
+
+
+def serialised_and_back(content: RecordDict) -> RecordDict:
+    proto = recorddict_to_proto(content)
+    return recorddict_from_proto(type(proto).FromString(proto.SerializeToString()))
+
+
+@pytest.mark.parametrize("secure_sum", [True, "secagg+"])
+def test_a_fit_is_the_same_if_everything_is_serialised(secure_sum: bool | str) -> None:
+    """A client vanishes in training, and another has a number beyond 2⁶³, as Flower gives them."""
+    answers = []
+    for grid_class in (FaultyGrid, SerialisingGrid):
+        grid = grid_class(four_clients(), {(3, "likelihood"): VANISHES})
+        for kind in (grid.apps, grid.contexts):
+            kind[2**64 - 2] = kind.pop(2)
+        grid.contexts[2**64 - 2].node_id = 2**64 - 2
+        model = fitted(grid, secure_sum=secure_sum)
+        assert list(model.clients_) == [1, 4, 2**64 - 2]
+        answers.append(model.predict(queries()))
+    np.testing.assert_array_equal(*answers)
