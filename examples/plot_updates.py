@@ -48,7 +48,9 @@ for name, each, colour in (("updated", model, "#1f5fa8"), ("not updated", start,
     right.plot(range(1, 21), errors[name], "o-", color=colour, label=name)
 right.axhline(0.1, color="0.3", ls="--", lw=0.8, label="noise of the data")
 left.set(xlabel="x", ylabel="y", ylim=(-1.4, 1.7))
-right.set(xlabel="batch", ylabel="error before the batch is learned", ylim=(0, None))
+right.set(
+    xlabel="batch", ylabel="error before the batch is learned", ylim=(0, None), xticks=[1, 5, 10, 15, 20]
+)
 left.legend(loc="upper center", ncols=3, fontsize=8)
 right.legend(frameon=False)
 plt.show()
