@@ -16,7 +16,7 @@ from gpexperts.plot import EffectDisplay
 # %%
 # Rides of a bicycle hire: town, date and time, temperature with gaps.
 rng = np.random.default_rng(0)
-n = 600
+n = 1000
 when = pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.integers(0, 24 * 300, n), "h")
 table = pd.DataFrame({"when": when, "town": rng.choice(["north", "south", "west"], n)})
 table["temperature"] = 12 - 9 * np.cos(2 * np.pi * when.day_of_year / 365) + rng.normal(0, 3, n)
@@ -24,11 +24,11 @@ rush = np.exp(-((when.hour - 8) ** 2) / 6) + np.exp(-((when.hour - 17) ** 2) / 8
 rides = 30 + 80 * rush * (when.day_of_week < 5) + 3 * table["temperature"] + 15 * (table["town"] == "west")
 rides = rides.to_numpy() + rng.normal(0, 6, n)
 table.loc[::25, "temperature"] = np.nan
-train, test = slice(0, 450), slice(450, n)
+train, test = slice(0, 800), slice(800, n)
 
 # %%
 # The model encodes the columns itself. Trees get numbers that we make by hand.
-model = DistributedGPRegressor(kernel="matern52", trend=None, random_state=0).fit(table[train], rides[train])
+model = DistributedGPRegressor(kernel="matern52", random_state=0).fit(table[train], rides[train])
 print(model.choices_["columns"].evidence)
 by_hand = table.assign(hour=when.hour, weekday=when.day_of_week, day=when.day_of_year).drop(columns="when")
 by_hand["town"] = by_hand["town"].astype("category")

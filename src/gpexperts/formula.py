@@ -90,8 +90,9 @@ class Formula:
         self, mean: np.ndarray, var: np.ndarray, added: TrendValues, *, latent: bool = False
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return mean and standard deviation (n, p) of the transformed targets, in their units."""
-        error = added.var if latent else added.excess
-        return self.y_scale.restore(mean) + added.mean, np.sqrt(var * self.y_scale.scale**2 + error)
+        error = np.sqrt(added.var if latent else added.excess)
+        # Not the root of a sum of squares, which underflow for targets of 1e-200.
+        return self.y_scale.restore(mean) + added.mean, np.hypot(np.sqrt(var) * self.y_scale.scale, error)
 
     def interval(
         self, mean: np.ndarray, var: np.ndarray, added: TrendValues, widths: Widths

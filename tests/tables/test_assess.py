@@ -10,7 +10,7 @@ import pytest
 from gpexperts import DistributedGPRegressor
 from gpexperts.exceptions import TableError
 from gpexperts.metrics import score
-from gpexperts.tables.assess import OURS, assess, last_in_time, random_folds, random_test, without_outliers
+from gpexperts.tables.assess import OURS, assess, last_in_time, random_folds, random_test
 from gpexperts.tables.reading import open_table
 from gpexperts.tables.training import TrainingTable, read_training_table
 from gpexperts.tables.understand import Plan
@@ -37,23 +37,6 @@ def test_shares_that_leave_no_rows_are_refused(share: float) -> None:
         random_test(30, share, 0)
     with pytest.raises(TableError, match="the same time"):
         last_in_time(np.zeros(30), 0.2)
-
-
-def test_outliers_are_trained_on_but_not_scored() -> None:
-    y = np.random.default_rng(0).normal(size=50)
-    y[[3, 7]] = 1000.0, -1000.0
-    for targets in (y, np.column_stack([y[::-1], y])):
-        wrong = {3, 7} if targets.ndim == 1 else {3, 7, 42, 46}
-        folds = random_folds(50, 5, 0)
-        scored, count = without_outliers(folds, targets)
-        assert count == len(wrong)
-        assert set(np.concatenate([test for _, test in scored])) == set(range(50)) - wrong
-        for (training, _), (before, _) in zip(scored, folds, strict=True):
-            np.testing.assert_array_equal(training, before)
-    split = random_test(50, 0.2, 0)
-    assert without_outliers(split, np.zeros(50))[1] == 0
-    few = [(np.delete(np.arange(50), [3, 7]), np.array([3, 7]))]
-    assert without_outliers(few, y)[0] is few  # nothing would be left
 
 
 def _table(path: Path) -> TrainingTable:

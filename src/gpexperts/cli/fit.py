@@ -222,7 +222,7 @@ def _assessed(rows: Any, settings: dict[str, Any], run: dict[str, Any], stages: 
     if not {"test", "cv", "time_split"} & run.keys():
         return {}
     from gpexperts.cli.score_table import averaged, print_scores
-    from gpexperts.tables.assess import assess, last_in_time, random_folds, random_test, without_outliers
+    from gpexperts.tables.assess import assess, last_in_time, random_folds, random_test
 
     n, seed = len(rows.y), settings["random_state"]
     if "time_split" in run:
@@ -234,9 +234,6 @@ def _assessed(rows: Any, settings: dict[str, Any], run: dict[str, Any], stages: 
     else:
         splits = random_test(n, run["test"], seed)
         how = f"{len(splits[0][1]):,} of {n:,} rows, at random"
-    splits, n_outliers = without_outliers(splits, rows.y)
-    if n_outliers:
-        how += f", without {n_outliers:,} outlier{'s' * (n_outliers > 1)} in the target"
     stages.message(1, f"scores on rows left out: {how}")
     scores = averaged(assess(lambda: estimator(settings), rows, splits))
     if not quiet:

@@ -14,18 +14,9 @@ from gpexperts.metrics import Scores, score
 from gpexperts.tables.arrow import pa
 from gpexperts.tables.baselines import baseline_inputs, baselines, predicted
 from gpexperts.tables.inputs import counted_elsewhere
-from gpexperts.tables.roles import outlying
 from gpexperts.tables.training import TrainingTable, fit_table
 
-__all__ = [
-    "OURS",
-    "Split",
-    "assess",
-    "last_in_time",
-    "random_folds",
-    "random_test",
-    "without_outliers",
-]
+__all__ = ["OURS", "Split", "assess", "last_in_time", "random_folds", "random_test"]
 
 OURS = "gpexperts"
 Split = tuple[np.ndarray, np.ndarray]
@@ -66,22 +57,6 @@ def _n_test(n: int, share: float) -> int:
             f"--test {share} of {n} rows leaves {n_test} rows to test and {n - n_test} to train."
         )
     return n_test
-
-
-def without_outliers(splits: list[Split], y: np.ndarray) -> tuple[list[Split], int]:
-    """Leave rows with an outlier in a target (n,) or (n, p) out of the test rows, and count them.
-
-    No model predicts wrong targets, and a single one hides how well all others are predicted. Training rows
-    keep theirs.
-    """
-    far = np.any([outlying(target) for target in y.reshape(len(y), -1).T], axis=0)
-    kept = np.flatnonzero(~np.asarray(far))
-    scored = [(training, np.intersect1d(test, kept)) for training, test in splits]
-    if min(len(test) for _, test in scored) < 2:
-        return splits, 0
-    return scored, sum(
-        len(before) - len(after) for (_, before), (_, after) in zip(splits, scored, strict=True)
-    )
 
 
 def assess(
