@@ -21,13 +21,16 @@ def draw_peers(results: list[Row]) -> None:
         -(-len(sets) // columns), columns, figsize=(3.4 * columns, 3.0 * -(-len(sets) // columns)),
         squeeze=False, layout="constrained",
     )  # fmt: skip
-    markers = dict(zip(methods, "o^sDdv<P*Xh>", strict=False))
+    methods = [OURS, *(method for method in methods if method != OURS)]
+    markers = dict(zip(methods, "*o^sDdv<PXh>p", strict=False))
+    colours = ["black", *mpl.colormaps["tab20"].colors[::2], *mpl.colormaps["tab20"].colors[1::2]]
     for axis, data in zip(axes.flat, sets, strict=False):
         for k, method in enumerate(methods):
             middle = median([r for r in results if r["data"] == data and r["method"] == method])
             if middle is not None:
-                size = 90 if method == OURS else 40
-                axis.scatter(total(middle), middle["msll"], size, f"C{k}", markers[method], label=method)
+                size = 170 if method == OURS else 40
+                at = total(middle), middle["msll"]
+                axis.scatter(*at, size, [colours[k]], markers[method], label=method, zorder=3 - (k > 0))
         axis.set(title=data, xscale="log", xlim=(0.3, 900), xlabel="fit + predict, seconds")
         axis.grid(alpha=0.3)
     for axis in axes.flat[len(sets) :]:
