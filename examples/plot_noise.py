@@ -20,10 +20,11 @@ y = np.sin(1.5 * x) + noise * rng.standard_normal(len(x))
 X = x[:, None]
 
 # %%
-# The query's own expert, with and without the correction by local residuals.
-settings = {"kernel": "rbf", "n_neighbors": 256, "n_selected": 0, "random_state": 0}
-local = DistributedGPRegressor(aggregation=NPAE(local_noise=1.0), **settings).fit(X, y)
-constant = DistributedGPRegressor(aggregation=NPAE(local_noise=0.0), **settings).fit(X, y)
+# The query's own expert, with and without the correction by local residuals. By default, held-out rows choose
+# the corrections of the variance; ``disagreement=None`` leaves them as they are given.
+settings = {"kernel": "rbf", "n_neighbors": 256, "n_selected": 0, "trend": None, "random_state": 0}
+local = DistributedGPRegressor(aggregation=NPAE(disagreement=None, local_noise=1.0), **settings).fit(X, y)
+constant = DistributedGPRegressor(aggregation=NPAE(disagreement=None), **settings).fit(X, y)
 
 # %%
 # The right panel holds the predicted standard deviations against the truth.
