@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from gpexperts import DistributedGPRegressor
 from tests.joint.models import NOISE, SETUPS, data, fixed, naive_covariance
 
 X, Y, X_NEW = data(120)
@@ -125,3 +126,21 @@ def test_forgetting_keeps_the_trend_and_the_targets() -> None:
     assert loo.row.tolist() == [i for i in range(121) if i not in (0, 7)]
     expected = np.append(Y + 3.0 * X[:, 0], Y[:1])[loo.row]
     np.testing.assert_allclose(loo.residual + loo.mean, expected, atol=1e-10)
+
+
+def test_tiny_targets_keep_the_std_of_sums_and_gradients() -> None:
+    plain, tiny = (
+        DistributedGPRegressor(kernel="rbf", n_experts=1, noise="gaussian", trend=None, random_state=0).fit(
+            X, unit * Y
+        )
+        for unit in (1.0, 1e-200)
+    )
+    assert tiny.predict_sum(X_NEW).std == pytest.approx(
+        1e-200 * plain.predict_sum(X_NEW).std, rel=1e-6, abs=0
+    )
+    for one, other in zip(
+        tiny.predict_gradient(X_NEW, return_std=True),
+        plain.predict_gradient(X_NEW, return_std=True),
+        strict=True,
+    ):
+        np.testing.assert_allclose(one, 1e-200 * other, rtol=1e-5)

@@ -176,9 +176,11 @@ def weighted_sum(predictor: Predictor, X: np.ndarray, weights: np.ndarray, laten
     least = VARIANCE_FLOOR * model.covariance.prior_variance(X) @ coefficient**2
     scale = model.y_scale.scale
     mean = total * scale + weights.sum() * model.y_scale.shift + weights @ np.broadcast_to(added.mean, (n, p))
+    std = np.sqrt(np.maximum(var, least)) * scale
     if model.trend is not None and model.trend.sparse is not None:
         of_trend += _trend_sum(model.trend.sparse, given, weights, predictor)
-    return WeightedSum(mean, np.sqrt(np.maximum(var, least) * scale**2 + of_trend))
+        std = np.sqrt(std**2 + of_trend)
+    return WeightedSum(mean, std)
 
 
 def _trend_sum(sparse: SparseGP, X: np.ndarray, weights: np.ndarray, predictor: Predictor) -> float:

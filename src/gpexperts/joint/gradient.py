@@ -103,15 +103,15 @@ def predicted_gradient(
     gradient = np.array([result[0] for result in results]).reshape(n, d, p)
     var = np.array([result[1] for result in results]).reshape(n, d)
     scale = model.y_scale.scale / model.x_scale.scale[:, None]
-    gradient, var = gradient * scale, var[:, :, None] * scale**2
+    gradient, std = gradient * scale, np.sqrt(var)[:, :, None] * scale
     if model.trend is not None and model.trend.sparse is not None:
         of_trend = [model.trend.sparse.gradient(x) for x in given]
         gradient += np.array([slope for slope, _ in of_trend]).reshape(n, d, 1)
-        var += np.array([error for _, error in of_trend]).reshape(n, d, 1)
+        std = np.hypot(std, np.sqrt([error for _, error in of_trend]).reshape(n, d, 1))
     elif model.trend is not None:
         linear = [g for g in model.trend.predictors if isinstance(g, Linear)]
         gradient += np.stack([g.coef for g in linear], axis=1)
-    return gradient, np.sqrt(var)
+    return gradient, std
 
 
 def _check_inputs(model: FittedModel) -> None:
