@@ -2,8 +2,9 @@
 
     rows ─► units ─► blocks ─► θ
 
-The pipeline calls it once without a trend, and once more with the trend that won; Student-t noise calls it
-again if the weights of rows change much.
+The pipeline calls it once without a trend, and once more with the trend that won: what a sparse GP leaves has
+the same kernel, which is only trained further. Student-t noise calls it again if the weights of rows change
+much.
 """
 
 from __future__ import annotations
@@ -25,8 +26,9 @@ from gpexperts.rows.base import SAMPLE_ROWS, Rows, RowSource, Units
 from gpexperts.rows.units import choose_units
 from gpexperts.settings import Settings
 from gpexperts.training.blocks import BlockSampler
+from gpexperts.training.compare import Start
 from gpexperts.training.likelihood import TraceRow
-from gpexperts.training.schedule import train_in_stages
+from gpexperts.training.schedule import StagedTraining, train_further, train_in_stages
 
 __all__ = ["ScaledRows", "Streams", "Trained", "fit_kernel", "report_step"]
 
@@ -78,7 +80,13 @@ class ScaledRows:
 
 
 def fit_kernel(
-    rows: RowSource, settings: Settings, streams: Streams, layout: InputLayout, *, student: bool
+    rows: RowSource,
+    settings: Settings,
+    streams: Streams,
+    layout: InputLayout,
+    *,
+    student: bool,
+    start: ScaledRows | None = None,
 ) -> ScaledRows:
     """Scale prepared rows and train on blocks.
 
@@ -91,6 +99,8 @@ def fit_kernel(
         Of the inputs of the rows.
     student : bool
         Whether the noise is Student-t.
+    start : ScaledRows, optional
+        The same inputs with other targets: its kernel is trained further.
     """
     units, varies = choose_units(
         *rows.summary(),
@@ -110,7 +120,9 @@ def fit_kernel(
         warn_of_few_rows(rows.n)
     trained = None
     if settings["training"] != "full" or (len(candidates) > 1 and trainable):
-        trained = _train_on_blocks(candidates, sampler, settings, trainable)
+        if start is not None and trainable:
+            trained = _train_further(start, candidates, sampler, units, settings)
+        trained = trained or _train_on_blocks(candidates, sampler, settings, trainable)
     return ScaledRows(rows, units, sample, sampler, outputs, trainable, candidates, trained)
 
 
@@ -128,6 +140,34 @@ def _train_on_blocks(
         on_step=report_step,
         report=lambda message: reporters().message(1, message),
     )
+    return _trained(staged)
+
+
+def _train_further(
+    before: ScaledRows,
+    candidates: dict[str, Covariance],
+    sampler: BlockSampler,
+    units: Units,
+    settings: Settings,
+) -> Trained | None:
+    """Train the kernel of the same inputs on; None where that is not supported."""
+    if before.trained is None or before.trained.choice is None:
+        return None
+    name = before.trained.choice.value
+    start = Start(before.trained.covariance, before.units, keeps_noise=True)
+    reporters().start("training on what the trend leaves")
+    staged = train_further(
+        name,
+        start.applied(candidates[name], units, sampler.variance),
+        sampler,
+        settings.engine,
+        on_step=report_step,
+        report=lambda message: reporters().message(1, message),
+    )
+    return None if staged is None else _trained(staged)
+
+
+def _trained(staged: StagedTraining) -> Trained:
     return Trained(staged.covariance, staged.trace, Choice(staged.choice, staged.reason, staged.evidence))
 
 

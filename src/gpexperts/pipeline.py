@@ -9,7 +9,6 @@ Rows of this process and rows on a cluster take the same way; they differ in whe
 from __future__ import annotations
 
 from copy import deepcopy
-from dataclasses import replace
 
 import numpy as np
 
@@ -18,7 +17,7 @@ from gpexperts.columns import ColumnEncoder
 from gpexperts.experts.build import Assigned
 from gpexperts.experts.store import Observations
 from gpexperts.fit_experts import check_fit_memory, fit_experts
-from gpexperts.fit_kernel import ScaledRows, Streams, fit_kernel
+from gpexperts.fit_kernel import Streams, fit_kernel
 from gpexperts.fit_trend import fit_trend, trains_first
 from gpexperts.model import FittedModel
 from gpexperts.partition.assign import Plan, labels_per_row, plan_parts
@@ -28,7 +27,7 @@ from gpexperts.rows.base import SAMPLE_ROWS, Rows, RowSource, Units
 from gpexperts.rows.dask import DaskRows
 from gpexperts.settings import Settings
 from gpexperts.student import with_student_noise
-from gpexperts.trend import CrossFitted, FittedTrend
+from gpexperts.trend import FittedTrend
 
 __all__ = ["fit_model"]
 
@@ -80,7 +79,9 @@ def fit_model(
     layout = encoder.layout(rows.n_features)
     if found is not None or scaled is None:
         streams = deepcopy(same)
-        scaled = fit_kernel(rows, _of_rest(settings, scaled, found), streams, layout, student=student)
+        sparse = found is not None and found.trend.sparse is not None and not settings.kernel_is_object
+        start = scaled if sparse else None
+        scaled = fit_kernel(rows, settings, streams, layout, student=student, start=start)
     fitted = fit_experts(scaled, plan, settings, streams)
     if student:
         fitted = with_student_noise(fitted, rows, plan, settings, same, layout)
@@ -108,15 +109,6 @@ def fit_model(
         weight_unit=fitted.units.weight,
         targets=given.y if trend is not None and trend.is_mean and isinstance(given, ArrayRows) else None,
     )
-
-
-def _of_rest(settings: Settings, scaled: ScaledRows | None, found: CrossFitted | None) -> Settings:
-    """The settings of the second training: what a sparse GP leaves has its kernel, at another θ."""
-    trained = None if scaled is None else scaled.trained
-    sparse = found is not None and found.trend.sparse is not None
-    if not sparse or settings.kernel_is_object or trained is None or trained.choice is None:
-        return settings
-    return replace(settings, values={**settings.values, "kernel": trained.choice.value})
 
 
 def _kept(rows: RowSource, before: RowSource) -> RowSource:

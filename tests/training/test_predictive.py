@@ -147,3 +147,21 @@ def test_rows_with_twins_are_left_out() -> None:
     rows.X[2, 1] = rows.X[2, 3]
     np.testing.assert_array_equal(rows.without_twins(1).y, rows.y[1:])
     np.testing.assert_array_equal(rows.without_twins(2).X, rows.X[2:])
+
+
+def test_levels_that_no_row_of_a_system_has_are_left_out() -> None:
+    rng = np.random.default_rng(0)
+    level = rng.integers(0, 60, (23, 13))
+    rows = rows_of(d=2)
+    rows = rows._replace(X=np.concatenate([rows.X, np.eye(60)[level]], axis=2))
+    index = np.array([0, 1, *[2] * 60])
+    kernel = ConstantKernel(1.7) * Matern([0.7, 1.5, 3.0], nu=0.5) + WhiteKernel(0.05)
+    kept, of_kept = rows.without_constants(index)
+    assert kept.X.shape[2] <= 2 + 13
+    assert of_kept.tolist() == [0, 1] + [2] * (kept.X.shape[2] - 2)
+    whole, small = (
+        predictive_density(StationaryCovariance(kernel, i), r, SERIAL, predicted=4)
+        for i, r in ((index, rows), (of_kept, kept))
+    )
+    np.testing.assert_allclose(small.gradient, whole.gradient, rtol=1e-8, atol=1e-8)
+    np.testing.assert_allclose(small[:2], whole[:2], rtol=1e-10)

@@ -15,12 +15,16 @@ __all__ = [
     "products",
     "refine",
     "squared_distances",
+    "varying",
 ]
 
 CACHED = 65_536
 """Entries of a matrix that are computed together, so that they stay in the cache."""
 SMALL = 1e-6
 """Squared distances below this share of the squared norms have lost six digits or more to cancellation."""
+
+_MANY = 32
+"""Inputs up to which `varying` leaves none out."""
 
 Pairs = tuple[np.ndarray, np.ndarray]
 """Rows and columns of some entries of a matrix."""
@@ -29,6 +33,22 @@ Pairs = tuple[np.ndarray, np.ndarray]
 def squared_distances(X: np.ndarray, Z: np.ndarray, far: float) -> np.ndarray:
     """|x − z|² for all pairs, (…, n, m), as one matrix product; never negative, and at most `far`."""
     return products(_left(X), _right(Z), far)
+
+
+def varying(Z: np.ndarray) -> np.ndarray:
+    """Return sets of points (B, n, d), relative to one of each, without inputs that are 0; (B, n, at most d).
+
+    Most columns of a category with many levels are 0 in a small set: none of its points has the level.
+    """
+    d = Z.shape[2]
+    if d <= _MANY:
+        return Z
+    varies = Z.any(axis=1)
+    width = max(1, int(varies.sum(axis=1).max(initial=0)))
+    if 2 * width > d:
+        return Z
+    first = np.argsort(~varies, axis=1, kind="stable")[:, :width]
+    return np.take_along_axis(Z, first[:, None], axis=2)
 
 
 def factors(Z: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

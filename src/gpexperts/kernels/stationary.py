@@ -27,6 +27,7 @@ from gpexperts.kernels.distances import (
     products,
     refine,
     squared_distances,
+    varying,
 )
 from gpexperts.kernels.profiles import profile_of, slope_in_alpha
 from gpexperts.scaling import scaled_offsets
@@ -113,7 +114,7 @@ class StationaryCovariance(Covariance):
     def fill_grams(self, A: np.ndarray, points: np.ndarray) -> None:
         n = points.shape[1]
         # Relative to the first point: near points keep the digits of their differences if the last is far.
-        Z = (points - points[:, :1]) / self._lengths
+        Z = varying((points - points[:, :1]) / self._lengths)
         left, right, norms = factors(Z)
         small = SMALL * 2.0 * norms.max(axis=1)[:, None, None]
         for start in range(0, n, _STRIPE):

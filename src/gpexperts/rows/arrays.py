@@ -31,6 +31,7 @@ class ArrayRows(RowSource):
         self.noise = plain(len(X)) if noise is None else noise
         self.n, self.n_features = X.shape
         self.n_outputs = y.shape[1]
+        self._index: RowIndex | None = None  # of the last search: training searches in each metric twice
 
     def summary(self) -> tuple[ColumnSummary, ColumnSummary]:
         w = weights(self.noise) if self.noise.shape[1] else None
@@ -56,7 +57,9 @@ class ArrayRows(RowSource):
         return self
 
     def nearest(self, points: np.ndarray, metric: np.ndarray, m: int) -> np.ndarray:
-        return RowIndex(self.X, metric).nearest(points, m)[0]
+        if self._index is None or not np.array_equal(self._index.metric, metric):
+            self._index = RowIndex(self.X, metric)
+        return self._index.nearest(points, m)[0]
 
     def shard_sizes(self, route: Route, n_shards: int) -> np.ndarray:
         shard = route(self.X, np.arange(self.n))

@@ -131,7 +131,7 @@ class _Tree:
         self.Z, self.numbers = Z, numbers
         self.group = _groups(Z, numbers)
         points = Z if self.group is None else Z[self.group[0][self.group[1][:-1]]]
-        self.tree = cKDTree(points, leafsize=_LEAF, balanced_tree=False, compact_nodes=True)
+        self.tree = cKDTree(points, leafsize=_LEAF, balanced_tree=False, compact_nodes=False)
 
     def nearest(self, Z: np.ndarray, m: int, engine: Engine | None) -> tuple[np.ndarray, np.ndarray]:
         workers = 1 if engine is None or len(Z) < 64 else engine.n_workers

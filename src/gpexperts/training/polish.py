@@ -54,6 +54,8 @@ def polish(
     sampler: BlockSampler,
     engine: Engine,
     report: Callable[[str], None],
+    *,
+    other_starts: bool = True,
 ) -> Polished | None:
     """Choose the kernel that predicts fresh rows best, and train it on the density of rows given neighbours.
 
@@ -66,6 +68,8 @@ def polish(
     sampler : BlockSampler
     engine : Engine
     report : callable
+    other_starts : bool
+        Whether the roughest kernel is also trained from other starts, where much is unexplained.
 
     Returns
     -------
@@ -83,7 +87,8 @@ def polish(
     start, best = ends[name], scores[name]
     roughest = list(candidates)[-1]
     rough = candidates[roughest]
-    if best.loo_error > UNEXPLAINED * sampler.variance and is_trainable(rough):
+    unexplained = best.loo_error > UNEXPLAINED * sampler.variance
+    if other_starts and unexplained and is_trainable(rough):
         others = {
             "groups": start_by_groups(rough, sampler, engine),
             "little noise": trained_on_neighbours(_quiet(rough, sampler), sampler, engine, POLISHING),

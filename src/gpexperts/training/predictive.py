@@ -70,6 +70,28 @@ class Neighbourhoods(NamedTuple):
             alone &= (self.X[:, row : row + 1] == self.X).all(axis=2).sum(axis=1) == 1
         return self.part(alone)
 
+    def without_constants(self, scale_index: np.ndarray) -> tuple[Neighbourhoods, np.ndarray]:
+        """Return the systems without inputs that do not vary in them, and the length scale of each other.
+
+        Few of the columns of a category vary in a system: others are of levels that none of its rows has.
+
+        Parameters
+        ----------
+        scale_index : ndarray of int, shape (d,)
+            The length scale of each input. Inputs are left out where several share one.
+        """
+        kept = []
+        for scale in range(int(scale_index.max()) + 1):
+            X = self.X[:, :, scale_index == scale]
+            varies = (X[:, -1:] != X).any(axis=1)
+            width = max(1, int(varies.sum(axis=1).max(initial=0)))
+            if width < X.shape[2]:
+                first = np.argsort(~varies, axis=1, kind="stable")[:, :width]
+                X = np.take_along_axis(X, first[:, None], axis=2)
+            kept.append(X)
+        index = np.repeat(np.arange(len(kept)), [X.shape[2] for X in kept])
+        return self._replace(X=np.concatenate(kept, axis=2)), index
+
 
 class Density(NamedTuple):
     """The density of the predicted rows."""

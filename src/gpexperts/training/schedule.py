@@ -31,7 +31,7 @@ from gpexperts.training.evidence import Evidence, as_dicts, evidence_of, listed,
 from gpexperts.training.likelihood import Block, TraceRow, Training, maximise_likelihood
 from gpexperts.training.polish import polish
 
-__all__ = ["Evidence", "StagedTraining", "largest_block", "train_in_stages"]
+__all__ = ["Evidence", "StagedTraining", "largest_block", "train_further", "train_in_stages"]
 
 FIRST_BLOCKS = 30, 200
 CHOICE_BLOCKS = 60, 200
@@ -147,6 +147,39 @@ def train_in_stages(
     for training in trainings:
         trace = trace + _continued(training.trace, trace[-1])
     return StagedTraining(trainings[-1].covariance, trace, choice, reason, evidence)
+
+
+def train_further(
+    name: str,
+    start: Covariance,
+    sampler: BlockSampler,
+    engine: Engine,
+    *,
+    on_step: Callable[[TraceRow], None] | None = None,
+    report: Callable[[str], None] = lambda message: None,
+) -> StagedTraining | None:
+    """Train a kernel that starts near its optimum: stage 4 alone; None where there is no such stage.
+
+    Parameters
+    ----------
+    name : str
+        Of the kernel.
+    start : Covariance
+    sampler : BlockSampler
+    engine : Engine
+    on_step, report : callable
+    """
+    if sampler.n <= EXACT:
+        return None
+    polished = polish({name: start}, {name: start}, sampler, engine, report, other_starts=False)
+    if polished is None:
+        return None
+    stages = _Stages(sampler, engine, on_step, report)
+    covariance = polished.covariance
+    blocks = stages.draw(covariance.metric(sampler.spread), FINAL_BLOCKS)
+    trace = stages.train(covariance, blocks, max_steps=0).trace
+    evidence = {"neighbours": as_dicts(polished.evidence)}
+    return StagedTraining(covariance, trace, name, polished.reason, evidence)
 
 
 def largest_block(n: int) -> int:

@@ -21,27 +21,26 @@ from gpexperts.tuning.setups import Setups, Tuning
 
 __all__ = ["Tuned", "scores_of", "tune"]
 
-FIRST_NEIGHBORS, FIRST_OF_MANY = 256, 128
-"""The m that is tried first, and that with more than `MANY_EXPERTS`: rows are then closer to a query."""
+FIRST_NEIGHBORS = 128
+"""The m that is tried first: beyond it, a query takes three times as long with twice as many rows."""
 BESIDE, NEIGHBORS_BESIDE = (1, 2, 4), 128
 """Candidates of K and m that are used together."""
-COMPARED = 500
+COMPARED = 800
 """Held-out rows, about, on which setups are compared. All of them choose the corrections."""
-DOUBLED = 0.04
-"""Nats per query: what twice as many rows of the own expert must gain, as the query then takes four times as
-long."""
-CLOSE = 0.015
-"""Nats per query: the own expert and selected experts are tried together if they are this close."""
-FEW_EXPERTS = 3
+DOUBLED = 0.015
+"""Nats per query: what twice as many rows of the own expert must gain."""
+FEW_EXPERTS = 2
 """If so few selected experts are worse than the own expert, more are not tried."""
 PRUNINGS = (0.3, 0.1, 0.03, 0.01, 1e-3)
 PRICE = 0.005
 """Nats per query: what twice the time must gain."""
 CLEARLY = 0.1
 """Nats per query: what selected experts must gain over the own expert alone. A single query takes ten times
-as long with them, and the experts' borders show."""
+as long with them, and the experts' borders show. The two are tried together if selected experts alone gain
+half of it."""
 MANY_EXPERTS, DEARER = 1000, 3.0
-"""With more experts than this, queries hardly share work: time has this many times the price."""
+"""With more experts than this, time has this many times the price: selected experts hardly share work, and
+such tables have many queries."""
 
 
 class Chosen(NamedTuple):
@@ -124,9 +123,14 @@ class _Tuner:
         choice = Choice(str(tuning), _reason(tuning, evidence["loss_by_setup"], len(self.rows.y)), evidence)
         return Tuned(tuning, choice, self.rows.standardised(tuning, moments))
 
+    @property
+    def _dearer(self) -> float:
+        """Price of time, in units of that of few experts."""
+        return DEARER if self.experts.n_experts > MANY_EXPERTS else 1.0
+
     def _cheapest(self, own: list[Tuning]) -> Tuning:
         """The setup with the best loss after the price of its time; `own` is empty or the best own expert."""
-        price = PRICE * (DEARER if self.experts.n_experts > MANY_EXPERTS else 1.0)
+        price = PRICE * self._dearer
         losses = {t: s.loss + price * t.doublings for t, s in self.tried.items() if t.n_selected > 0}
         if not losses:
             return own[0]
@@ -147,14 +151,12 @@ class _Tuner:
                 self.tried[Tuning(0, m)] = self.rows.score(self.moments(0, m))
             return self.tried[Tuning(0, m)]
 
-        start = FIRST_OF_MANY if self.experts.n_experts > MANY_EXPERTS else FIRST_NEIGHBORS
-        first = i = min(range(len(own)), key=lambda i: abs(own[i] - start))
-        middle = score(own[first])
+        first = i = min(range(len(own)), key=lambda i: abs(own[i] - FIRST_NEIGHBORS))
+        score(own[first])  # also of a given m
         while i > 0 and score(own[i - 1]).is_better_than(score(own[i])):
             i -= 1
-        # More rows are tried only if the last doubling of m has gained as much.
-        if i == first > 0 and middle.loss < score(own[i - 1]).loss - DOUBLED:
-            while i < len(own) - 1 and score(own[i + 1]).loss < score(own[i]).loss - DOUBLED:
+        if i == first:
+            while i < len(own) - 1 and score(own[i + 1]).loss < score(own[i]).loss - DOUBLED * self._dearer:
                 i += 1
         return Tuning(0, own[i])
 
@@ -180,7 +182,7 @@ class _Tuner:
         else:
             best_own = min(score.loss for t, score in self.tried.items() if t.n_selected == 0)
             best_fixed = min(score.loss for t, score in self.tried.items() if t.n_selected > 0)
-            if abs(best_own - best_fixed) > CLOSE:
+            if best_fixed > best_own - 0.5 * CLEARLY:
                 return
         moments = self.moments(max(beside), m)
         for k in beside:

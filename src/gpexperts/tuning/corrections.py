@@ -22,9 +22,9 @@ ROUGH_DISAGREEMENTS = (None, 0.5, 2.0, 16.0)
 LOCAL_NOISES = (0.0, 0.25, 0.5, 0.75, 1.0)
 ROUGH_LOCAL_NOISES = (0.0, 0.5, 1.0)
 SCALES = tuple(np.round(np.geomspace(0.1, 10.0, 41), 3).tolist())
-CLIPPED = 40.0
-"""Standardised residuals are clipped to this size when setups are compared: otherwise a single row with a
-gross error in its target would decide."""
+CLIPPED, CLIPPED_OF_SETUPS = 40.0, 10.0
+"""Bounds of standardised residuals when corrections of the variance are chosen, and when setups
+are compared: otherwise a single row with a gross error in its target would decide."""
 FLOORS = tuple(np.round(np.geomspace(16.0, 0.001, 29), 4).tolist())
 PREMIUM = 0.01
 """Candidates of the smallest factor of the variance, and what the chosen one may cost in nats per query: rare
@@ -74,10 +74,13 @@ class Residuals:
         prediction = self.aggregator.combine(moments)
         residual = self.y - prediction.mean
         if self.corrects:
-            tried = self._corrections(Tuning(0), moments, ROUGH_DISAGREEMENTS, ROUGH_LOCAL_NOISES)
+            tried = self._corrections(
+                Tuning(0), moments, ROUGH_DISAGREEMENTS, ROUGH_LOCAL_NOISES, CLIPPED_OF_SETUPS
+            )
             nlpd = min(loss for loss, _ in tried)
         else:
-            nlpd = float(_nlpd(residual, np.sqrt(prediction.observation_var(self.noise)), self.weights))
+            std = np.sqrt(prediction.observation_var(self.noise))
+            nlpd = float(_nlpd(residual, std, self.weights, CLIPPED_OF_SETUPS))
         error = float(np.average(np.mean(residual**2, axis=1), weights=self.weights))
         return Score(nlpd, max(error, np.finfo(float).tiny))
 
@@ -112,6 +115,7 @@ class Residuals:
         moments: ExpertMoments,
         disagreements: Sequence[float | None],
         local_noises: Sequence[float],
+        clipped: float = CLIPPED,
     ) -> list[tuple[float, Tuning]]:
         """The NLPD of each correction."""
         tried = []
@@ -120,18 +124,18 @@ class Residuals:
         for disagreement, local_noise in product(disagreements if several else (None,), local_noises):
             corrected = tuning._replace(disagreement=disagreement, local_noise=local_noise)
             prediction = corrected.applied(self.aggregator).combine(moments)
-            losses = self._losses_by_scale(prediction, moments.prior_var, scales)
+            losses = self._losses_by_scale(prediction, moments.prior_var, scales, clipped)
             tried += [(loss, corrected._replace(scale=c)) for loss, c in zip(losses, scales, strict=True)]
         return tried
 
     def _losses_by_scale(
-        self, prediction: Prediction, prior_var: np.ndarray, scales: Sequence[float]
+        self, prediction: Prediction, prior_var: np.ndarray, scales: Sequence[float], clipped: float
     ) -> list[float]:
         """NLPD of a prediction after ``prediction.corrected(scale, prior_var)`` for each scale, at once."""
         share = 1.0 - prediction.var[:, None] / prior_var[:, None]
         root_factor = np.exp(0.5 * np.log(scales)[:, None, None] * share)
         std = np.sqrt(prediction.observation_var(self.noise)) * root_factor
-        return _nlpd(self.y - prediction.mean, std, self.weights).tolist()
+        return _nlpd(self.y - prediction.mean, std, self.weights, clipped).tolist()
 
     def standardised(self, tuning: Tuning, moments: ExpertMoments) -> Calibration:
         """Return the scores |y − mean| / std of the rows."""
@@ -140,12 +144,12 @@ class Residuals:
         return Calibration.of(np.abs(self.y - prediction.mean) / std, std, self.weights)
 
 
-def _nlpd(residual: np.ndarray, std: np.ndarray, weight: np.ndarray) -> np.ndarray:
+def _nlpd(residual: np.ndarray, std: np.ndarray, weight: np.ndarray, clipped: float = CLIPPED) -> np.ndarray:
     """NLPD (…) of residuals (n, p) and stds (…, n, p), averaged by the weights (n,) of the rows.
 
-    Standardised residuals are clipped to ±`CLIPPED`.
+    Standardised residuals are clipped to ±`clipped`.
     """
-    z = np.clip(residual / std, -CLIPPED, CLIPPED)
+    z = np.clip(residual / std, -clipped, clipped)
     each = np.mean(0.5 * z**2 + np.log(std), axis=-1)
     return np.asarray(np.average(each, axis=-1, weights=weight) + 0.5 * np.log(2.0 * np.pi))
 
