@@ -73,12 +73,12 @@ def test_polishing_keeps_what_predicts_fresh_rows_best(
     polished = polish({"matern32": smooth}, candidates, sampler, ENGINE, report=lambda message: None)
     assert polished is not None
     score = {how: evidence.score for how, evidence in polished.evidence.items()}
-    assert score["groups"] > score["matern32"] + 0.2
+    assert score["by groups of inputs"] > score["matern32"] + 0.2
     assert polished.name == list(candidates)[-1]
-    assert "groups" in polished.reason
+    assert "started by groups of inputs" in polished.reason
     fresh = evidence_of_fresh_rows(polished.covariance, sampler, ENGINE, 300, 32)
-    further = score["neighbours"] >= score["groups"] + worthwhile
-    assert fresh.score == pytest.approx(score["neighbours" if further else "groups"])
+    further = score["neighbours"] >= score["by groups of inputs"] + worthwhile
+    assert fresh.score == pytest.approx(score["neighbours" if further else "by groups of inputs"])
     assert further == (worthwhile < 0.0)
 
 

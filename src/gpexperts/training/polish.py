@@ -89,15 +89,16 @@ def polish(
     rough = candidates[roughest]
     unexplained = best.loo_error > UNEXPLAINED * sampler.variance
     if other_starts and unexplained and is_trainable(rough):
-        others = {
-            "groups": start_by_groups(rough, sampler, engine),
-            "little noise": trained_on_neighbours(_quiet(rough, sampler), sampler, engine, POLISHING),
-        }
-        for origin, other in others.items():
-            if other is not None:
-                scores[origin] = evidence_of_fresh_rows(other, sampler, engine, *CHECKED)
-                if scores[origin].score > best.score:
-                    name, start, best = roughest, other, scores[origin]
+        for origin, start_of in OTHER_STARTS.items():
+            other = start_of(rough, sampler, engine)
+            if other is None:
+                continue
+            # Only after training can starts be compared.
+            other = trained_on_neighbours(other, sampler, engine, POLISHING)
+            scores[origin] = evidence_of_fresh_rows(other, sampler, engine, *CHECKED)
+            if scores[origin].score > best.score:
+                name, start, best = roughest, other, scores[origin]
+                break
     for stage in POLISHING:
         trained = trained_on_neighbours(start, sampler, engine, (stage,))
         score = evidence_of_fresh_rows(trained, sampler, engine, *CHECKED)
@@ -110,14 +111,13 @@ def polish(
     compared = margins(origin, losses)
     reason = f"score {-losses[origin]:.4f} of {CHECKED[0]} rows given their neighbours"
     reason += f", {compared}" if compared else ""
-    reason += "; started by groups of inputs" if origin == "groups" else ""
-    reason += "; started with little noise" if origin == "little noise" else ""
+    reason += f"; started {origin}" if origin in OTHER_STARTS else ""
     reason += f"; {scores['neighbours'].score:.4f} after training on such rows"
     report(f"{name} chosen: {reason}")
     return Polished(name, start, scores, reason)
 
 
-def _quiet(covariance: StationaryCovariance, sampler: BlockSampler) -> StationaryCovariance:
+def _quiet(covariance: StationaryCovariance, sampler: BlockSampler, engine: Engine) -> StationaryCovariance:
     """Return the kernel with little noise and a strong signal.
 
     Where much is unexplained, blocks explain most of it as noise. Structure that only the nearest rows show,
@@ -129,3 +129,7 @@ def _quiet(covariance: StationaryCovariance, sampler: BlockSampler) -> Stationar
     theta = np.where(is_signal, np.log(LOUD * sampler.variance), kernel.theta)
     theta[is_noise] = np.log(QUIET * sampler.variance)
     return covariance.at(np.clip(theta, *kernel.bounds.T))
+
+
+OTHER_STARTS = {"by groups of inputs": start_by_groups, "with little noise": _quiet}
+"""In this order, until one is better than the blocks."""

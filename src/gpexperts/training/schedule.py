@@ -36,7 +36,7 @@ __all__ = ["Evidence", "StagedTraining", "largest_block", "train_further", "trai
 FIRST_BLOCKS = 30, 200
 CHOICE_BLOCKS = 60, 200
 FINAL_BLOCKS = 25, 400
-NOISE_BLOCKS = 300, 200
+NOISE_BLOCKS = 600, 100
 """Number of blocks and rows in each: of stage 1, of stage 2, of the later ones, and of the last."""
 EXACT = 1500
 """Up to this many rows the later stages train on the exact likelihood of all of them."""
