@@ -25,6 +25,7 @@ from gpexperts.formula import Formula
 from gpexperts.metrics import checked_level
 from gpexperts.model import FittedModel
 from gpexperts.prepare import (
+    SMALLEST_BATCH,
     batch_size,
     check_served,
     evaluation_engine,
@@ -193,7 +194,9 @@ class Predictor:
         reporters().start("evaluating experts", len(X))
         # Queries that share experts share the blocks k(X_i, X_j), if they are in the same batch.
         order = np.lexsort(index.T[::-1]) if index.shape[1] else np.arange(len(X))
-        size = batch_size(experts, request, index.shape[1], self.settings.work_budget)
+        size = len(X)
+        if size > SMALLEST_BATCH:  # the budget of "auto" is read from the system
+            size = batch_size(experts, request, index.shape[1], self.settings.work_budget)
         for start in range(0, len(X), size):
             rows = order[start : start + size]
             moments = experts.gather(X[rows], index[rows], request, self._engine)

@@ -24,6 +24,7 @@ from gpexperts.tuning import EXPERTS, NEIGHBORS, Setups, Tuned, Tuning, leaves_c
 from gpexperts.validation import is_auto
 
 __all__ = [
+    "SMALLEST_BATCH",
     "batch_size",
     "check_served",
     "evaluation_engine",
@@ -32,6 +33,9 @@ __all__ = [
     "held_out",
     "tuned",
 ]
+
+SMALLEST_BATCH = 16
+"""Queries of a batch, whatever the memory budget."""
 
 
 def check_served(model: FittedModel, settings: Settings) -> None:
@@ -150,10 +154,10 @@ def batch_size(experts: ExpertStore, request: Request, K: int, budget: int) -> i
     if request.row_weights:
         words += 4 * (int(largest[:K].sum()) + request.n_neighbors)
     if K == 0:
-        return max(16, budget // (8 * words))
+        return max(SMALLEST_BATCH, budget // (8 * words))
     if request.covariance:
         # q of each selected expert, the gathered copies of a pair, R, its solve, and the list of pairs.
         words += int(largest.sum()) + 4 * int(largest[0]) + 8 * K * K
     else:
         words += 3 * int(largest[0])
-    return max(16, budget // (8 * words))
+    return max(SMALLEST_BATCH, budget // (8 * words))

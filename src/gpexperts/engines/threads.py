@@ -13,11 +13,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import joblib
 import numpy as np
-from threadpoolctl import ThreadpoolController
+from threadpoolctl import LibController, ThreadpoolController
 
 from gpexperts.engines.base import Engine, Item, Result
 from gpexperts.engines.nested import is_nested
@@ -126,9 +125,8 @@ def _cores() -> int:
 _limit_lock = threading.RLock()
 _requests: dict[object, int] = {}
 """The number of threads that each caller inside has requested."""
-_controller: ThreadpoolController | None = None
-_restore: Any = None
-"""Restores the number of threads from before; None if no caller is inside."""
+_before: list[int] | None = None
+"""The numbers of threads of `_blas()` from before; None if no caller is inside."""
 _in_force: int | None = None
 
 
@@ -154,26 +152,26 @@ def blas_threads(n: int) -> Iterator[None]:
 
 def _apply_requests() -> None:
     """Set the number of BLAS threads to the smallest request, or restore it if there is none."""
-    global _controller, _restore, _in_force
-    if _controller is None:
-        _controller = ThreadpoolController()
+    global _before, _in_force
     n = min(_requests.values(), default=None)
     if n == _in_force:
         return
-    if n is None:
-        _restore.restore_original_limits()
-        _restore, _in_force = None, None
-        return
-    if _restore is None:
-        _restore = _controller.limit(limits=None, user_api="blas")  # only saves the number
-    _controller.limit(limits={"blas": n, **_numpy_blas(_controller)})
+    if _before is None:
+        _before = [library.get_num_threads() for library in _blas()]
+    for library, only_numpy, before in zip(_blas(), _only_numpy(), _before, strict=True):
+        library.set_num_threads(before if n is None else 1 if only_numpy else n)
     _in_force = n
+    if n is None:
+        _before = None
 
 
-@cache  # limits are set for every map, and the libraries do not change
-def _numpy_blas(controller: ThreadpoolController) -> dict[str, int]:
-    """Return one thread for the BLAS that only NumPy uses, if there is such a library."""
-    paths = [lib.filepath for lib in controller.lib_controllers if lib.user_api == "blas"]
-    if len(paths) < 2:
-        return {}
-    return {path: 1 for path in paths if any(part.startswith("numpy") for part in Path(path).parts)}
+@cache  # single predictions are limited too, and the libraries do not change
+def _blas() -> list[LibController]:
+    return [library for library in ThreadpoolController().lib_controllers if library.user_api == "blas"]
+
+
+@cache
+def _only_numpy() -> list[bool]:
+    """Whether each of several BLAS libraries is one that only NumPy uses."""
+    several = len(_blas()) > 1
+    return [several and any(part.startswith("numpy") for part in Path(b.filepath).parts) for b in _blas()]

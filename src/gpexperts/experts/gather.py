@@ -156,8 +156,11 @@ def moments_of(
     engine : Engine
     """
     n, K = index.shape
-    predictions = [one for shard in evaluated for one in shard]
     prior = covariance.prior_variance(X)
+    alone = None if own is None else _own_moments(own, prior)
+    if alone is not None and K == 0 and communication is None:
+        return alone
+    predictions = [one for shard in evaluated for one in shard]
     mean, explained = np.zeros((n, K, n_outputs)), np.zeros((n, K))
     local_noise = np.ones((n, K, n_outputs)) if request.local_noise else None
     for one in predictions:
@@ -169,8 +172,8 @@ def moments_of(
             local_noise[at] = one.prediction.local_noise
     var = _posterior_variance(prior[:, None], explained)
     moments = ExpertMoments(index, mean, var, prior, explained=explained, local_noise=local_noise)
-    if own is not None:
-        moments = _with_own(moments, own)
+    if alone is not None:
+        moments = _joined(alone, moments)
     if request.prune > 0:
         moments = moments.without_weak(request.prune)
     if request.covariance:
@@ -184,23 +187,38 @@ def moments_of(
     )
 
 
-def _with_own(moments: ExpertMoments, evaluated: EvaluatedOwn) -> ExpertMoments:
-    """Add the own expert as the first column."""
-    own, noise = evaluated.prediction, moments.local_noise
+def _own_moments(evaluated: EvaluatedOwn, prior: np.ndarray) -> ExpertMoments:
+    """Moments of the own experts alone."""
+    own = evaluated.prediction
     freedom = len(nested(evaluated.neighbourhood.squared_distance.shape[1]))
-    assert moments.explained is not None
-    if noise is not None and own.local_noise is not None:
-        noise = np.concatenate([own.local_noise[:, None], noise], axis=1)
-    var = posterior_variance(own, moments.prior_var)
-    return replace(
-        moments,
-        index=np.concatenate([np.full((len(var), 1), evaluated.number), moments.index], axis=1),
-        mean=np.concatenate([own.mean[:, None], moments.mean], axis=1),
-        var=np.concatenate([var[:, None], moments.var], axis=1),
-        explained=np.concatenate([own.explained[:, None], moments.explained], axis=1),
-        local_noise=noise,
+    return ExpertMoments(
+        np.full((len(prior), 1), evaluated.number),
+        own.mean[:, None],
+        posterior_variance(own, prior)[:, None],
+        prior,
+        explained=own.explained[:, None],
+        covariance=own.variance_of_mean[:, None, None],
+        local_noise=None if own.local_noise is None else own.local_noise[:, None],
         own_disagreement=own.disagreement,
-        own_freedom=None if own.disagreement is None else np.full(len(var), freedom),
+        own_freedom=None if own.disagreement is None else np.full(len(prior), freedom),
+    )
+
+
+def _joined(own: ExpertMoments, fixed: ExpertMoments) -> ExpertMoments:
+    """Add the own expert as the first column; without covariances."""
+    explained, noise = fixed.explained, fixed.local_noise
+    assert own.explained is not None
+    assert explained is not None
+    if noise is not None and own.local_noise is not None:
+        noise = np.concatenate([own.local_noise, noise], axis=1)
+    return replace(
+        own,
+        index=np.concatenate([own.index, fixed.index], axis=1),
+        mean=np.concatenate([own.mean, fixed.mean], axis=1),
+        var=np.concatenate([own.var, fixed.var], axis=1),
+        explained=np.concatenate([own.explained, explained], axis=1),
+        covariance=None,
+        local_noise=noise,
     )
 
 
