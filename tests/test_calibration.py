@@ -287,7 +287,7 @@ def nominal(hits: dict[float, int], chance: Callable[[float], float]) -> dict[fl
     ("wrong", "aggregation"),
     [
         ("noise that grows", "npae"),
-        ("noise that grows", "poe"),
+        pytest.param("noise that grows", "poe", marks=pytest.mark.slow),
         *(pytest.param(name, "npae", marks=pytest.mark.slow) for name in WRONG if name != "noise that grows"),
     ],
 )
