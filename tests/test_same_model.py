@@ -16,9 +16,9 @@ from gpexperts.experts.dask import DaskExperts
 from gpexperts.experts.local import LocalExperts
 from gpexperts.selection import DNNSelector
 from gpexperts.training import compare, polish, schedule
-from gpexperts.training.likelihood import Training, maximise_likelihood
 from gpexperts.training.nearest import Stage
 from tests.clusters import COLLECTIONS, few_rows_are_many, in_process_client, names_of
+from tests.problems import in_few_steps
 
 N_ROWS, N_QUERIES = 1320, 90
 
@@ -64,13 +64,9 @@ def _few_rows_are_many() -> Iterator[None]:
         patch.setattr(prepare, "EXPERTS", (1, 2))
         patch.setattr(prepare, "NEIGHBORS", (16, 32))
         for trainer in (fit_experts, schedule):
+            # Each step is a message to the workers, and a few steps show whether all have the same blocks.
             patch.setattr(trainer, "maximise_likelihood", in_few_steps)
         yield
-
-
-def in_few_steps(*arguments: Any, max_steps: int = 200, **settings: Any) -> Training:
-    """Each step is a message to the workers, and a few steps show whether all have the same blocks."""
-    return maximise_likelihood(*arguments, max_steps=min(max_steps, 3), **settings)
 
 
 @pytest.fixture(scope="module")

@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import dask.array as da
@@ -25,7 +26,7 @@ import pytest
 from gpexperts.engines import is_client, is_collection
 from gpexperts.engines.dask import DaskEngine, engine_for, portable
 from gpexperts.exceptions import ClusterError
-from tests.clusters import LIMIT, ByHand, kill_all, kill_worker_at, started_by_hand
+from tests.clusters import LIMIT, ByHand, in_process_client, kill_all, kill_worker_at, started_by_hand
 
 
 def slow_add(i: int, amount: int) -> int:
@@ -103,6 +104,24 @@ def test_engines_by_name_and_address(setting: str) -> None:
     assert engine.address == (None if setting == "dask" else setting)
 
 
+def test_without_a_client_a_cluster_is_started_once(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    in_threads = partial(distributed.LocalCluster, processes=False)
+    monkeypatch.setattr(distributed, "LocalCluster", in_threads)  # it starts quickly
+    assert DaskEngine().map(abs, [-1]) == [1]
+    started = distributed.Client.current()
+    try:
+        assert DaskEngine().map(abs, [1]) == [1]
+        assert distributed.Client.current() is started
+        assert capsys.readouterr().err.count("found no current Dask client: started a LocalCluster of") == 1
+    finally:
+        cluster = started.cluster
+        started.close()
+        cluster.close()
+
+
+@pytest.mark.slow
 def test_without_a_client_a_cluster_is_started_and_ended_with_the_process(tmp_path: Path) -> None:
     script = """if __name__ == "__main__":
     import os
@@ -183,7 +202,8 @@ def test_a_killed_worker_does_not_change_the_results(client: distributed.Client,
 
 
 def test_a_task_that_kills_its_workers_is_named(client: distributed.Client) -> None:
-    with pytest.raises(ClusterError, match=r"'kill_at_three of items 0\.\.3' killed 3 workers") as caught:
+    client.wait_for_workers(2, timeout=LIMIT)  # the test before this one has killed one
+    with pytest.raises(ClusterError, match=r"'kill_at_three of items 1\.\.5' killed 2 workers") as caught:
         portable(client).map(kill_at_three, range(6))
     assert caught.value.killed_workers
 
@@ -228,6 +248,19 @@ def test_workers_that_leave_are_replaced_by_the_others(by_hand) -> None:
     assert engine.n_workers == 1
 
 
+def test_without_workers_there_is_an_error_within_the_patience() -> None:
+    with in_process_client(1) as client:
+        engine = portable(client)
+        held = engine.hold(range(6))
+        assert held.map(slow_add, 1) == [1, 2, 3, 4, 5, 6]
+        for worker in client.cluster.workers.values():
+            client.sync(worker.close)
+        engine.patience = 1.0
+        with pytest.raises(ClusterError, match=r"no worker for 1 s\. Not finished: 'slow_add of items"):
+            held.map(slow_add, 1)
+
+
+@pytest.mark.slow
 def test_no_worker_is_an_error_within_the_patience(by_hand) -> None:
     client, _, workers = by_hand
     engine = portable(client)

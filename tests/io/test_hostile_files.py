@@ -551,9 +551,7 @@ def test_a_slow_kernel_is_evaluated_at_few_inducing_points(
     assert survived(path)
 
 
-def test_the_watch_sees_what_a_file_costs(
-    originals: dict[str, Path], tmp_path: Path, watch: Watch
-) -> None:
+def test_the_watch_sees_what_a_file_costs(originals: dict[str, Path], tmp_path: Path, watch: Watch) -> None:
     small = Cost("loaded", bytes=1_000_000, megabytes=59.0, seconds=1.05, threads=30)
     assert small.excess() == []
     large = Cost("crashed", bytes=1_000_000, megabytes=61.0, seconds=1.15, threads=60)

@@ -150,7 +150,7 @@ def test_ten_thousand_rows_of_many_inputs_take_two_megabytes(tmp_path: Path) -> 
     model = DistributedGPRegressor(kernel="rbf", optimizer=None, n_neighbors=8, n_selected=0, random_state=0)
     model.fit(inputs, inputs[:, 0])
     many = rng.normal(size=(10_000, 60))
-    mean, std = model.predict(many, return_std=True)
+    mean, std = many[:, 1], np.ones(10_000)  # of another model: only the size of the page counts
     rows = Observed("test.csv", many, many[:, 0], mean, std, 0.1)
     data = page_data(model, rows, "heat")
     assert len(data["neighbour_features"]) == 12
