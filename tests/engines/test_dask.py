@@ -39,10 +39,11 @@ def slow_square(i: int) -> int:
     return i * i
 
 
-def very_slow(i: int) -> int:
-    """Holds a worker, which other tests share, for longer than any wait."""
-    time.sleep(20)
-    return i
+def wait_until_there(file: str) -> None:
+    """Hold a worker, which other tests share, until the test is over."""
+    until = time.monotonic() + LIMIT
+    while not os.path.exists(file) and time.monotonic() < until:
+        time.sleep(0.05)
 
 
 def kill_at_three(i: int) -> int:
@@ -208,13 +209,22 @@ def test_a_task_that_kills_its_workers_is_named(client: distributed.Client) -> N
     assert caught.value.killed_workers
 
 
-def test_no_progress_is_an_error_and_ends_the_tasks(client: distributed.Client) -> None:
+@pytest.fixture
+def file(tmp_path: Path) -> Iterator[str]:
+    """A file that is made when the test is over."""
+    yield str(tmp_path / "file")
+    (tmp_path / "file").touch()
+
+
+def test_no_progress_is_an_error_and_ends_the_tasks(client: distributed.Client, file: str) -> None:
     engine = DaskEngine(portable(client).address, stall_limit=2.0)
-    with pytest.raises(ClusterError, match=r"No task has finished for 2 s.*'very_slow of items 0\.\.0'"):
-        engine.map(very_slow, [0])
+    with pytest.raises(
+        ClusterError, match=r"No task has finished for 2 s.*'wait_until_there of items 0\.\.0'"
+    ):
+        engine.map(wait_until_there, [file])
 
 
-def test_an_interrupt_ends_the_wait(client: distributed.Client) -> None:
+def test_an_interrupt_ends_the_wait(client: distributed.Client, file: str) -> None:
     """The futures are cancelled, and the client can be used again."""
     # A process that a script starts in the background ignores interrupts.
     previous = signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -222,11 +232,11 @@ def test_an_interrupt_ends_the_wait(client: distributed.Client) -> None:
     began = time.monotonic()
     try:
         with pytest.raises(KeyboardInterrupt):
-            portable(client).map(very_slow, [0])
+            portable(client).map(wait_until_there, [file])
     finally:
         signal.signal(signal.SIGINT, previous)
-    assert time.monotonic() - began < 18
-    assert portable(client).map(abs, [-1]) == [1]  # one worker still sleeps
+    assert time.monotonic() - began < LIMIT
+    assert portable(client).map(abs, [-1]) == [1]  # one worker still waits
 
 
 @pytest.fixture
@@ -274,13 +284,13 @@ def test_no_worker_is_an_error_within_the_patience(by_hand) -> None:
     assert time.monotonic() - began < 60
 
 
-def test_a_lost_scheduler_is_an_error_within_the_patience(by_hand) -> None:
+def test_a_lost_scheduler_is_an_error_within_the_patience(by_hand, file: str) -> None:
     client, scheduler, _ = by_hand
     engine = portable(client)
     engine.map(slow_square, [0])
-    engine.patience = 20.0
+    engine.patience = 8.0
     threading.Timer(2.0, scheduler.kill).start()
     began = time.monotonic()
     with pytest.raises(ClusterError, match=r"scheduler was lost|scheduler has not replied"):
-        engine.map(very_slow, [0])
+        engine.map(wait_until_there, [file])
     assert time.monotonic() - began < 60
