@@ -7,6 +7,11 @@ ifneq ($(wildcard ../shared/data),)
 export GPEXPERTS_DATA ?= $(abspath ../shared/data)
 endif
 
+# Bytecode is kept, also where the environment forbids it: tests start many processes.
+unexport PYTHONDONTWRITEBYTECODE
+# A worker runs whole modules, which share fixtures, and at the end some of the other's tests.
+WORKERS := -n 2 --dist worksteal
+
 .PHONY: demo docs test test-federated test-slow test-versions lint format clean
 
 demo: $(VENV)/.ready
@@ -18,14 +23,14 @@ docs: $(VENV)/.ready
 	@echo 'The site is in build/docs; open build/docs/index.html.'
 
 test: lint
-	$(BIN)/python -m pytest -n 2 -m "not slow"
+	$(BIN)/python -m pytest $(WORKERS) -m "not slow"
 	$(MAKE) test-federated
 
 # Federations on Flower, in an environment of their own: Flower needs older versions of typer, rich and packaging,
 # at which the other tests would stop short of the newest ones.
 FEDERATED := .venv-federated
 test-federated: $(FEDERATED)/.ready
-	$(FEDERATED)/bin/python -m pytest -n 2 -m "not slow" tests/federated
+	$(FEDERATED)/bin/python -m pytest $(WORKERS) -m "not slow" tests/federated
 
 $(FEDERATED)/.ready: pyproject.toml
 	$(PYTHON) -m venv $(FEDERATED)

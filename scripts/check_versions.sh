@@ -39,7 +39,7 @@ tests() {
     "$uv" pip list --quiet --python "$folder/$1/bin/python" >"$folder/$1.txt"
     echo "== $1: $(grep -E '^(numpy|scipy|scikit-learn|pyarrow|dask|typer) ' "$folder/$1.txt" | tr -s ' ' | tr '\n' ' ')"
     # shellcheck disable=SC2086
-    "$folder/$1/bin/python" -m pytest -p no:cacheprovider -q -n 2 -m "not slow" ${TESTS:-tests}
+    "$folder/$1/bin/python" -m pytest -p no:cacheprovider -q -n 2 --dist worksteal -m "not slow" ${TESTS:-tests}
 }
 
 # The wheel alone and with all extras, away from the checkout.

@@ -49,8 +49,8 @@ def start_cluster(n_workers: int) -> distributed.LocalCluster:
 
 @contextmanager
 def process_client(n_workers: int) -> Iterator[distributed.Client]:
-    """A cluster of worker processes, which are started again after they were killed."""
-    with dask.config.set({"distributed.scheduler.allowed-failures": 2}):  # noqa: SIM117
+    """A cluster of worker processes, which are started again after they were killed; a task may kill two."""
+    with dask.config.set({"distributed.scheduler.allowed-failures": 1}):  # noqa: SIM117
         with start_cluster(n_workers) as cluster, distributed.Client(cluster, set_as_default=False) as client:
             yield client
 

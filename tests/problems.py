@@ -8,9 +8,12 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+import pytest
 from sklearn.gaussian_process.kernels import RBF, Kernel, WhiteKernel
 
-from gpexperts import DistributedGPRegressor
+from gpexperts import DistributedGPRegressor, fit_experts, held_out, prepare
+from gpexperts.training import schedule
+from gpexperts.training.likelihood import Training, maximise_likelihood
 
 PLAIN: dict[str, Any] = {"trend": None, "noise": "gaussian"}
 """Settings of tests that are about neither: from 500 rows on, the choice takes longer than the fit."""
@@ -67,6 +70,20 @@ def fixed_model(problem: Problem, **settings: Any) -> DistributedGPRegressor:
         "random_state": 0,
     }
     return DistributedGPRegressor(**(given | settings)).fit(problem.X, problem.y)
+
+
+def in_few_steps(*arguments: Any, max_steps: int = 200, **settings: Any) -> Training:
+    """Maximise the likelihood, but for a few steps only."""
+    return maximise_likelihood(*arguments, max_steps=min(max_steps, 3), **settings)
+
+
+def choose_and_train_quickly(patch: pytest.MonkeyPatch) -> None:
+    """Few steps, candidates and held-out rows, for tests of whether something runs, not of how well."""
+    for trainer in (fit_experts, schedule):
+        patch.setattr(trainer, "maximise_likelihood", in_few_steps)
+    patch.setattr(prepare, "NEIGHBORS", (32,))
+    patch.setattr(prepare, "EXPERTS", (1, 2))
+    patch.setattr(held_out, "ENOUGH", 100)
 
 
 class Local(NamedTuple):

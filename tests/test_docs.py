@@ -6,13 +6,10 @@ import re
 import tomllib
 import warnings
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from gpexperts import fit_experts
-from gpexperts.training import schedule
-from gpexperts.training.likelihood import Training, maximise_likelihood
+from tests.problems import choose_and_train_quickly
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [page for page in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))) if page.is_file()]
@@ -39,20 +36,12 @@ def blocks(page: Path) -> list[tuple[int, str]]:
     ]
 
 
-def in_few_steps(*arguments: Any, max_steps: int = 200, **settings: Any) -> Training:
-    return maximise_likelihood(*arguments, max_steps=min(max_steps, 3), **settings)
-
-
 @pytest.fixture(params=["quick", pytest.param("as written", marks=pytest.mark.slow)])
 def smaller(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     """Whether a page runs, not how well its models are trained: few steps, rows and processes."""
     if request.param == "as written":
         return {}
-    for trainer in (fit_experts, schedule):
-        monkeypatch.setattr(trainer, "maximise_likelihood", in_few_steps)
-    monkeypatch.setattr("gpexperts.prepare.NEIGHBORS", (32,))
-    monkeypatch.setattr("gpexperts.prepare.EXPERTS", (1, 2))
-    monkeypatch.setattr("gpexperts.held_out.ENOUGH", 100)
+    choose_and_train_quickly(monkeypatch)
     return {"6000": "700", "LocalCluster(": "LocalCluster(processes=False, "}
 
 

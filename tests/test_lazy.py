@@ -43,6 +43,7 @@ def fitted(client: distributed.Client, rows: Any, **settings: Any) -> Distribute
         "optimizer": None,
         "n_selected": 3,
         "n_neighbors": 0,
+        "aggregation": NPAE(disagreement=None),
         "random_state": 0,
         "engine": client,
     }

@@ -33,7 +33,7 @@ class Setting(NamedTuple):
 
 TABLE = {
     "concrete": Setting(10, 6, (0.0710, -1.348), (0.0688, -1.351), small=True),
-    "airfoil": Setting(5, 3, (0.0536, -1.566), (0.0556, -1.554), small=True),
+    "airfoil": Setting(5, 3, (0.0536, -1.566), (0.0556, -1.554)),
     "parkinsons": Setting(10, 5, (0.0000, -6.22), (0.0007, -6.23)),
     "pumadyn32nm": Setting(10, 5, (0.0472, -1.529), (0.0470, -1.531)),
     "pol": Setting(10, 5, (0.0209, -1.791), (0.0227, -1.642)),

@@ -15,9 +15,10 @@ from gpexperts import DistributedGPRegressor, fit_experts, pipeline, prepare
 from gpexperts.experts.dask import DaskExperts
 from gpexperts.experts.local import LocalExperts
 from gpexperts.selection import DNNSelector
-from gpexperts.training import schedule
-from gpexperts.training.likelihood import Training, maximise_likelihood
+from gpexperts.training import compare, polish, schedule
+from gpexperts.training.nearest import Stage
 from tests.clusters import COLLECTIONS, few_rows_are_many, in_process_client, names_of
+from tests.problems import in_few_steps
 
 N_ROWS, N_QUERIES = 1320, 90
 
@@ -55,16 +56,17 @@ def _few_rows_are_many() -> Iterator[None]:
         for name in ("FIRST_BLOCKS", "CHOICE_BLOCKS", "FINAL_BLOCKS"):
             patch.setattr(schedule, name, (4, 40))
         patch.setattr(schedule, "NOISE_BLOCKS", (8, 40))
+        patch.setattr(polish, "POLISHING", (Stage(200, 16, 2), Stage(200, 16, 2)))
+        patch.setattr(polish, "CHECKED", (200, 32))
+        patch.setattr(compare, "BLOCKS", ((4, 40, 2), (4, 60, 2)))
+        patch.setattr(compare, "NEIGHBOURHOODS", Stage(200, 16, 2))
+        patch.setattr(compare, "PREDICTED", 200)
         patch.setattr(prepare, "EXPERTS", (1, 2))
         patch.setattr(prepare, "NEIGHBORS", (16, 32))
         for trainer in (fit_experts, schedule):
+            # Each step is a message to the workers, and a few steps show whether all have the same blocks.
             patch.setattr(trainer, "maximise_likelihood", in_few_steps)
         yield
-
-
-def in_few_steps(*arguments: Any, max_steps: int = 200, **settings: Any) -> Training:
-    """Each step is a message to the workers, and a few steps show whether all have the same blocks."""
-    return maximise_likelihood(*arguments, max_steps=min(max_steps, 3), **settings)
 
 
 @pytest.fixture(scope="module")

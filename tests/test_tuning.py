@@ -12,7 +12,7 @@ from scipy.spatial.distance import cdist
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 
-from gpexperts import DistributedGPRegressor, tuning
+from gpexperts import DistributedGPRegressor, prepare, tuning
 from gpexperts.aggregation import NPAE
 from gpexperts.engines import ThreadEngine
 from gpexperts.held_out import _folds
@@ -34,7 +34,7 @@ def smooth_problem(n: int = 800) -> tuple[np.ndarray, np.ndarray]:
     return X, np.sin(2 * X[:, 0]) * np.cos(X[:, 1]) + 0.1 * rng.standard_normal(n)
 
 
-def jumping_problem(n: int = 1200) -> tuple[np.ndarray, np.ndarray]:
+def jumping_problem(n: int = 900) -> tuple[np.ndarray, np.ndarray]:
     """Smooth on one side, jumps between two levels on the other: not stationary."""
     rng = np.random.default_rng(0)
     X = rng.uniform(-2, 2, size=(n, 2))
@@ -215,9 +215,10 @@ def test_intervals_of_a_single_expert_follow_its_leave_one_out_residuals() -> No
 
 
 @pytest.mark.filterwarnings("ignore::gpexperts.exceptions.BoundWarning")
-def test_disagreement_of_experts_inflates_the_variance() -> None:
+def test_disagreement_of_experts_inflates_the_variance(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prepare, "NEIGHBORS", (32, 64, 128))
     X, y = jumping_problem()
-    train, test = slice(0, 900), slice(900, None)
+    train, test = slice(0, 600), slice(600, None)
     model = DistributedGPRegressor(**SETTINGS, aggregation=NPAE(disagreement="auto")).fit(X[train], y[train])
     corrected = model.predictor_
     assert corrected.tuning.disagreement is not None
@@ -294,7 +295,7 @@ def test_far_from_the_data_the_variance_is_not_corrected() -> None:
 
 @pytest.mark.filterwarnings("ignore::gpexperts.exceptions.BoundWarning")
 def test_the_latent_variance_is_not_corrected() -> None:
-    X, y = jumping_problem(600)
+    X, y = jumping_problem(300)
     model = DistributedGPRegressor(**SETTINGS, n_selected=3, n_neighbors=64).fit(X, y)
     model.set_params(aggregation=NPAE(disagreement=2.0))
     corrected = model.predict(X, return_std=True, latent=True)[1]
@@ -315,7 +316,7 @@ def test_a_given_number_of_experts_is_not_tuned() -> None:
 @pytest.mark.filterwarnings("ignore::gpexperts.exceptions.BoundWarning")
 def test_the_variance_of_a_given_own_expert_is_corrected() -> None:
     X, y = jumping_problem()
-    train, test = slice(0, 900), slice(900, None)
+    train, test = slice(0, 600), slice(600, None)
     model = DistributedGPRegressor(**SETTINGS, n_selected=0, n_neighbors=64).fit(X[train], y[train])
     corrected = model.predict(X[test], return_std=True)
     plain = model.set_params(aggregation=NPAE(disagreement=None)).predict(X[test], return_std=True)

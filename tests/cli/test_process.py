@@ -122,16 +122,11 @@ def test_script_of_completion() -> None:
     assert "complete -o default -F" in script.stdout
 
 
-def test_completion() -> None:
-    offered = subprocess.run(
-        COMMAND,
-        env={
-            **os.environ, "_GPEXPERTS_COMPLETE": "complete_bash",
-            "COMP_WORDS": "gpexperts fit --kernel mat", "COMP_CWORD": "3",
-        },
-        capture_output=True, text=True,
-    )  # fmt: skip
-    assert offered.stdout.split() == ["matern12", "matern32", "matern52"]
+def test_completion(run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("_GPEXPERTS_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", "gpexperts fit --kernel mat")
+    monkeypatch.setenv("COMP_CWORD", "3")
+    assert run().out.split() == ["matern12", "matern32", "matern52"]
 
 
 # --------------------------------------------------------------------------------- signals, streams

@@ -1,4 +1,4 @@
-"""A Dask cluster of three worker processes for all tests of engines."""
+"""A Dask cluster of two worker processes for all tests of engines."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import pytest
 from tests.clusters import process_client
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def client() -> Iterator[distributed.Client]:
-    with process_client(3) as client:
+    """Ended before the tests of other folders: idle workers take several percent of a core each."""
+    with process_client(2) as client:
         yield client

@@ -551,15 +551,14 @@ def test_a_slow_kernel_is_evaluated_at_few_inducing_points(
     assert survived(path)
 
 
-def test_the_watch_sees_what_a_file_costs(originals: dict[str, Path], tmp_path: Path) -> None:
+def test_the_watch_sees_what_a_file_costs(originals: dict[str, Path], tmp_path: Path, watch: Watch) -> None:
     small = Cost("loaded", bytes=1_000_000, megabytes=59.0, seconds=1.05, threads=30)
     assert small.excess() == []
     large = Cost("crashed", bytes=1_000_000, megabytes=61.0, seconds=1.15, threads=60)
     assert [line.split(":")[0] for line in large.excess()] == ["end", "memory", "time", "threads"]
-    with Watch(originals["ggm"]) as watch:
-        assert watch.load(originals["ggm"]).end == "loaded"
-        assert watch.load(tmp_path / "none.gpx").end == "crashed"  # no ModelFileError
-        assert watch.load(originals["ggm"]).end == "loaded"  # by another process
+    assert watch.load(originals["ggm"]).end == "loaded"
+    assert watch.load(tmp_path / "none.gpx").end == "crashed"  # no ModelFileError
+    assert watch.load(originals["ggm"]).end == "loaded"  # by another process
 
 
 @pytest.mark.parametrize("seed", range(40))

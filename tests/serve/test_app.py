@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
 from concurrent.futures import ThreadPoolExecutor
@@ -228,7 +229,7 @@ def test_other_requests_are_refused(client: TestClient) -> None:
 
 
 def test_limits(model: Any) -> None:
-    limits = Limits(body_bytes=2000, rows=3, explained_rows=2, waiting_rows=2, body_seconds=0.2)
+    limits = Limits(body_bytes=2000, rows=3, explained_rows=2, waiting_rows=2)
     with TestClient(create_app(model, limits=limits)) as client:
         assert client.post("/predict", json={"rows": [ROW] * 2}).status_code == 200
         busy = client.post("/predict", json={"rows": [ROW] * 3})
@@ -241,6 +242,24 @@ def test_limits(model: Any) -> None:
         assert client.post("/predict", content=long, headers=kind).status_code == 413
         in_pieces = client.post("/predict", content=iter([long[:1500], long[1500:]]), headers=kind)
         assert (in_pieces.status_code, "2,000 bytes" in in_pieces.json()["detail"]) == (413, True)
+
+
+def test_a_request_that_does_not_arrive_is_ended(model: Any) -> None:
+    app = create_app(model, limits=Limits(body_seconds=0.1))
+    kind = [(b"content-type", b"application/json")]
+    scope = {"type": "http", "method": "POST", "path": "/predict", "query_string": b"", "headers": kind}
+    sent: list[dict[str, Any]] = []
+
+    async def receive() -> dict[str, Any]:
+        await asyncio.Event().wait()  # for ever
+        return {}
+
+    async def send(message: dict[str, Any]) -> None:
+        sent.append(message)
+
+    asyncio.run(app(scope, receive, send))
+    assert sent[0]["status"] == 408
+    assert "did not arrive within 0.1 s" in sent[1]["body"].decode()
 
 
 def test_only_known_hosts_on_loopback(model: Any) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 
 from gpexperts import DistributedGPRegressor
+from gpexperts.cli import main
 
 
 @pytest.fixture(scope="module")
@@ -100,10 +102,18 @@ def test_the_page_needs_nothing_from_elsewhere(browser: Any, url: str) -> None:
     assert all(address.startswith((url, "data:")) for address in seen)
 
 
-def test_a_port_in_use_is_named(url: str, model: DistributedGPRegressor, tmp_path: Path) -> None:
-    model.save(tmp_path / "houses.gpx")
-    port = url.rpartition(":")[2]
-    command = [sys.executable, "-m", "gpexperts", "serve", str(tmp_path / "houses.gpx"), "--port", port]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
-    assert done.returncode == 2
-    assert "Choose another with --port" in done.stderr
+def test_a_port_in_use_is_named(
+    model: DistributedGPRegressor,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    path = tmp_path / "houses.gpx"
+    model.save(path)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        monkeypatch.setattr(sys, "argv", ["gpexperts", "serve", str(path), "--port", port])
+        with pytest.raises(SystemExit) as end:
+            main()
+    assert end.value.code == 2
+    assert "Choose another with --port" in capsys.readouterr().err

@@ -51,11 +51,12 @@ def test_theta_is_near_the_truth() -> None:
     assert trained.noise_variance == pytest.approx(0.05, rel=0.25)
 
 
-def test_fine_structure_is_found_under_noise() -> None:
+@pytest.mark.parametrize("n", [schedule.EXACT, pytest.param(4000, marks=pytest.mark.slow)])
+def test_fine_structure_is_found_under_noise(n: int) -> None:
     """From long length scales alone, training ends where the wave is noise."""
     rng = np.random.default_rng(0)
-    X = rng.uniform(-1.7, 1.7, size=(4000, 3))
-    y = 0.7 * np.sin(18 * X[:, 0]) + rng.standard_normal(4000)
+    X = rng.uniform(-1.7, 1.7, size=(n, 3))
+    y = 0.7 * np.sin(18 * X[:, 0]) + rng.standard_normal(n)
     trained = train(X, y[:, None], "matern32").covariance
     assert trained.metric(np.ones(3))[0] < 0.2
     assert trained.noise_variance == pytest.approx(1.0, rel=0.1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -102,8 +103,17 @@ QUERIES, _, TRUTH = smooth(200, 1)
 SETTINGS = {"n_experts": 4, "kernel": "rbf", "noise": "gaussian", "n_neighbors": 64, "random_state": 0}
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _few_inducing_points() -> Iterator[None]:
+    """As many as a function of two inputs with long waves needs."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fit_trend, "INDUCING", 100)
+        yield
+
+
 @pytest.fixture(scope="module")
 def model() -> DistributedGPRegressor:
+    """Tests do not change it."""
     return DistributedGPRegressor(**SETTINGS, n_selected=0, trend="sparse").fit(ROWS, TARGETS)
 
 
@@ -189,7 +199,6 @@ def test_it_needs_a_kernel_that_is_trained(setting: dict[str, str | None]) -> No
 
 def test_auto_chooses_it_for_a_smooth_function_in_noise(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fit_trend, "EXACT_ROWS", 500)
-    model = DistributedGPRegressor(n_experts=4, kernel="rbf", noise="gaussian", random_state=0)
-    model.fit(ROWS, TARGETS)
+    model = DistributedGPRegressor(**SETTINGS, n_selected=0).fit(ROWS, TARGETS)
     assert model.choices_["trend"].value == "sparse as mean"
     assert "better than none" in model.choices_["trend"].reason
