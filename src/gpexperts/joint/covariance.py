@@ -24,6 +24,7 @@ from gpexperts.joint.weights import (
     LinearPredictions,
     check_linear,
     check_untransformed,
+    linear_batches,
     linear_predictions,
     most_entries,
     row_noise,
@@ -153,9 +154,7 @@ def weighted_sum(predictor: Predictor, X: np.ndarray, weights: np.ndarray, laten
     coefficient, rows = np.empty((n, p)), np.zeros((N, p))
     touched = np.zeros(N, dtype=bool)
     step = max(16, predictor.settings.work_budget // (32 * most_entries(predictor)))
-    for start in range(0, n, step):
-        some = slice(start, start + step)
-        linear = linear_predictions(predictor, X[some])
+    for some, linear in linear_batches(predictor, X, step):
         a = np.repeat(weights[some, None], p, axis=1)
         total += weights[some] @ linear.mean
         if not latent:

@@ -22,7 +22,7 @@ from gpexperts.engines import ThreadEngine
 from gpexperts.joint.weights import (
     LinearPredictions,
     check_linear,
-    linear_predictions,
+    linear_batches,
     most_entries,
     row_noise,
 )
@@ -127,17 +127,19 @@ class Draws:
         values = np.empty((n, p, S))
         per_query = 32 * most_entries(self.predictor) + 16 * p * S
         step = max(16, self.predictor.settings.work_budget // per_query)
-        for start in range(0, n, step):
-            some = slice(start, start + step)
-            linear = linear_predictions(self.predictor, X[some])
+        noise_std = np.empty((n, p))
+        for some, linear in linear_batches(self.predictor, X, step):
             f = self._latent(linear).reshape(len(linear.X), p, S)
             if noise is not None:
-                mean = linear.mean[:, :, None]
+                mean, factor = linear.mean[:, :, None], np.sqrt(linear.correction)
                 contained = added.contained[some] / (linear.correction * model.y_scale.scale**2)
-                level = np.maximum(formula.noise_variance - contained, 0.0)
-                f += np.sqrt(level)[:, :, None] * noise.standard_normal(f.shape)
-                f = mean + np.sqrt(linear.correction)[:, :, None] * (f - mean)
+                noise_std[some] = factor * np.sqrt(np.maximum(formula.noise_variance - contained, 0.0))
+                f = mean + factor[:, :, None] * (f - mean)
             values[some] = f
+        if noise is not None:
+            for start in range(0, n, step):
+                part = slice(start, start + step)
+                values[part] += noise_std[part, :, None] * noise.standard_normal(values[part].shape)
         values *= model.y_scale.scale[:, None]
         values += (model.y_scale.shift + np.broadcast_to(added.mean, (n, p)))[:, :, None] + errors
         if model.target is not None:
