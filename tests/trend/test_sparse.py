@@ -79,7 +79,7 @@ def test_gradients_are_those_of_differences() -> None:
     np.testing.assert_allclose(gradient, (mean[:2] - mean[2:]) / (2 * h), rtol=1e-6)
     scaled = sparse.inputs(ends)
     v = sparse.points.features(scaled)
-    given = sparse.whitened(v)
+    given = sparse.conditioned(v)
     covariance = 16.0 * (SIGNAL(scaled) - v.T @ v + given.T @ given)
     for j in range(2):
         difference = covariance[j, j] + covariance[j + 2, j + 2] - 2 * covariance[j, j + 2]
