@@ -171,8 +171,8 @@ def without_rows(model: FittedModel, rows: Sequence[int] | np.ndarray) -> Fitted
 def _checked_numbers(rows: Sequence[int] | np.ndarray, labels: np.ndarray) -> np.ndarray:
     numbers = np.atleast_1d(np.asarray(rows))
     if numbers.ndim != 1 or not (np.issubdtype(numbers.dtype, np.integer) or len(numbers) == 0):
-        mask = " For a mask use np.flatnonzero(mask)." if numbers.dtype == bool else ""
-        raise TypeError(f"rows must be row numbers, as integers, got {rows!r:.60}.{mask}")
+        got = " a mask. Use np.flatnonzero(mask)" if numbers.dtype == bool else f" {rows!r:.60}"
+        raise TypeError(f"rows must be row numbers, as integers, got{got}.")
     numbers = numbers.astype(np.int64)
     outside = numbers[(numbers < 0) | (numbers >= len(labels))]
     if len(outside):

@@ -249,6 +249,9 @@ class DrawnFunctions(Sequence["DrawnFunctions"]):
     def __len__(self) -> int:
         return len(self._chosen)
 
+    def __repr__(self) -> str:
+        return f"DrawnFunctions(n_functions={len(self)})"
+
     @overload
     def __getitem__(self, at: int) -> DrawnFunctions: ...
     @overload
