@@ -11,6 +11,8 @@ __all__ = ["own_covariance", "pair_covariance"]
 
 _ENTRIES = 1_000_000
 """Kernel values between neighbours and an expert's rows that are in memory at the same time."""
+_FEW = 16
+"""Queries up to which a dense matrix of weights is faster than a sparse one."""
 
 
 def pair_covariance(
@@ -68,6 +70,10 @@ def _by_row(q: np.ndarray, position: np.ndarray, X: np.ndarray) -> tuple[np.ndar
     if len(q) == 1:
         return q, X[0]
     rows, first, place = np.unique(position, return_index=True, return_inverse=True)
+    X = X.reshape(-1, X.shape[2])[first]
+    if len(q) <= _FEW:
+        dense = np.zeros((len(q), len(rows)))
+        np.put_along_axis(dense, place.reshape(q.shape), q, axis=1)
+        return dense, X
     starts = np.arange(0, q.size + 1, q.shape[1])
-    weights = csr_array((q.ravel(), place.ravel(), starts), shape=(len(q), len(rows)))
-    return csc_array(weights), X.reshape(-1, X.shape[2])[first]
+    return csc_array(csr_array((q.ravel(), place.ravel(), starts), shape=(len(q), len(rows)))), X
