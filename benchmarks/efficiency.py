@@ -16,7 +16,7 @@ from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 
 import common
 from gpexperts.engines import ThreadEngine
-from gpexperts.experts.gather import pair_covariance
+from gpexperts.experts.covariances import pair_covariance
 from gpexperts.kernels.named import covariance_of
 from gpexperts.linalg.lapack import cholesky_in_place
 from gpexperts.training.likelihood import Block, log_marginal_likelihood

@@ -21,7 +21,8 @@ DATA = ("gp", "protein", "sarcos")
 SEEDS = tuple(range(5))
 ROWS, POINTS, GROUPS, FUNCTIONS = 20_000, 1000, 40, 200
 WIDTH = 1.96
-
+LIMIT = 45 * 60
+"""Seconds for a run with its fit."""
 
 NOISE, FREQUENCIES = 0.3, 20_000
 """Noise variance, and frequencies of the true function: far more than the model uses."""
@@ -98,4 +99,4 @@ def one(data: str, seed: int) -> None:
 
 
 if __name__ == "__main__":
-    common.run_grid("joint_coverage", __doc__, one, {"data": DATA, "seed": SEEDS})
+    common.run_grid("joint_coverage", __doc__, one, {"data": DATA, "seed": SEEDS}, limit=LIMIT)

@@ -23,8 +23,8 @@ def explained(
     model: FittedModel, formula: Formula, X: np.ndarray, batches: Batches, engine: Engine
 ) -> Explanation:
     """Return the selected experts of queries X (n, d) in the user's units, their predictions and weights."""
-    trend = None if model.trend is None else model.trend.mean(X)
-    X, added = formula.inputs(X)
+    trend = None if model.trend is None else model.trend.predict(X)
+    X, added = formula.inputs(X, trend)
     n, p = len(X), model.n_outputs
     index = formula.select(X)
     own, K = formula.n_own, formula.n_own + index.shape[1]
@@ -56,7 +56,7 @@ def explained(
         communication_mean=model.shaped(restore(communication_mean)) if shared else None,
         communication_weight=communication_weight if shared else None,
         own=_own(model, formula, X, expert_mean, expert_std, weight, engine) if own else None,
-        trend=None if trend is None else model.shaped(trend),
+        trend=None if trend is None else model.shaped(trend.mean),
         trend_role=None if model.trend is None else model.trend.role,
     )
 

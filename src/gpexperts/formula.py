@@ -40,9 +40,14 @@ class Formula:
     trend: FittedTrend | None = None
     target: TargetTransform | None = None
 
-    def inputs(self, X: np.ndarray) -> tuple[np.ndarray, TrendValues]:
-        """Return encoded inputs (n, d) in the units of the experts, and what the trend adds."""
-        return experts_inputs(X, self.trend, self.x_scale)
+    def inputs(
+        self, X: np.ndarray, trend_values: TrendValues | None = None
+    ) -> tuple[np.ndarray, TrendValues]:
+        """Return encoded inputs (n, d) in the units of the experts, and what the trend adds.
+
+        `trend_values` are those of the trend, where they are known already.
+        """
+        return experts_inputs(X, self.trend, self.x_scale, trend_values)
 
     def select(self, X: np.ndarray) -> np.ndarray:
         """Return the selected experts (n, K) of queries X (n, d), in the units of the experts."""
@@ -108,11 +113,17 @@ class Formula:
 
 
 def experts_inputs(
-    X: np.ndarray, trend: FittedTrend | None, x_scale: Standardizer
+    X: np.ndarray,
+    trend: FittedTrend | None,
+    x_scale: Standardizer,
+    trend_values: TrendValues | None = None,
 ) -> tuple[np.ndarray, TrendValues]:
-    """Return encoded inputs (n, d) in the units of the experts, and what the trend adds."""
+    """Return encoded inputs (n, d) in the units of the experts, and what the trend adds.
+
+    `trend_values` are those of the trend, where they are known already.
+    """
     if trend is None:
         return x_scale.transform(X), TrendValues.nothing(len(X))
-    values = trend.predict(X)
+    values = trend.predict(X) if trend_values is None else trend_values
     inputs = x_scale.transform(trend.inputs(X, values.mean))
     return inputs, values if trend.is_mean else TrendValues.nothing(len(X))

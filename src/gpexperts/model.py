@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
+from scipy.spatial import cKDTree
 
 from gpexperts.choices import Choice
 from gpexperts.columns import ColumnEncoder
@@ -80,6 +81,11 @@ class FittedModel:
     def inputs(self, X: np.ndarray) -> tuple[np.ndarray, TrendValues]:
         """Return encoded inputs (n, d) in the units of the experts, and what the trend adds."""
         return experts_inputs(X, self.trend, self.x_scale)
+
+    def nearest_parts(self, X: np.ndarray) -> np.ndarray:
+        """Return the part (k,) with the nearest centroid to inputs X (k, d), in the units of the experts."""
+        metric = self.covariance.metric(np.ones(X.shape[1]))
+        return np.asarray(cKDTree(self.centroids / metric).query(X / metric)[1])
 
     def user_inputs(self, X: np.ndarray) -> np.ndarray:
         """Return inputs (…, d') of experts in the user's units, encoded, without those of the trend."""

@@ -13,7 +13,6 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-from scipy.spatial import cKDTree
 
 from gpexperts.calibration import ABSENT, HELD_OUT
 from gpexperts.experts.local import LocalExperts
@@ -65,7 +64,7 @@ def with_rows(model: FittedModel, new: NewRows, *, split: bool) -> FittedModel:
     columns = max(experts.noise.shape[1], new.seen.noise.shape[1])
     seen = new.seen._replace(noise=widened(new.seen.noise, columns))
     own = Observations(experts.X, experts.y, widened(experts.noise, columns))
-    part = _nearest_parts(model, seen.X)
+    part = model.nearest_parts(seen.X)
     order = np.argsort(part, kind="stable")
     at = experts.offsets[part[order] + 1]
     numbers = len(experts.X) + np.arange(len(part))
@@ -88,12 +87,6 @@ def with_rows(model: FittedModel, new: NewRows, *, split: bool) -> FittedModel:
         held_out=None if held is None else held._replace(noise=widened(held.noise, columns)),
     )
     return _split(updated, changed) if split else updated
-
-
-def _nearest_parts(model: FittedModel, X: np.ndarray) -> np.ndarray:
-    """The part (k,) with the nearest centroid to inputs X (k, d) of experts."""
-    metric = model.covariance.metric(np.ones(X.shape[1]))
-    return np.asarray(cKDTree(model.centroids / metric).query(X / metric)[1])
 
 
 def _split(model: FittedModel, experts: LocalExperts) -> FittedModel:
@@ -178,8 +171,8 @@ def without_rows(model: FittedModel, rows: Sequence[int] | np.ndarray) -> Fitted
 def _checked_numbers(rows: Sequence[int] | np.ndarray, labels: np.ndarray) -> np.ndarray:
     numbers = np.atleast_1d(np.asarray(rows))
     if numbers.ndim != 1 or not (np.issubdtype(numbers.dtype, np.integer) or len(numbers) == 0):
-        mask = " For a mask use np.flatnonzero(mask)." if numbers.dtype == bool else ""
-        raise TypeError(f"rows must be row numbers, as integers, got {rows!r:.60}.{mask}")
+        got = " a mask. Use np.flatnonzero(mask)" if numbers.dtype == bool else f" {rows!r:.60}"
+        raise TypeError(f"rows must be row numbers, as integers, got{got}.")
     numbers = numbers.astype(np.int64)
     outside = numbers[(numbers < 0) | (numbers >= len(labels))]
     if len(outside):
@@ -220,7 +213,7 @@ def given_rows(model: FittedModel) -> tuple[Rows, np.ndarray]:
         number = np.concatenate([number, np.flatnonzero(labels == HELD_OUT)])
         rows = Observations(*map(np.concatenate, zip(rows, held, strict=True)))
         y = np.concatenate([y, model.user_targets(held.X, held.y)])
-        part = np.concatenate([part, _nearest_parts(model, held.X)])
+        part = np.concatenate([part, model.nearest_parts(held.X)])
     noise = scaled(rows.noise[:, :2], 1.0 / float(model.y_scale.scale[0]), 1.0 / model.weight_unit)
     if model.target is not None and model.n_outputs == 1:
         noise = stretched(noise, np.exp(-model.target.log_slope(y)[:, 0]))

@@ -7,7 +7,7 @@ import pytest
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, DotProduct, Matern, RationalQuadratic, WhiteKernel
 
-from gpexperts.experts.gather import pair_covariance
+from gpexperts.experts.covariances import pair_covariance
 from gpexperts.experts.local import LocalExperts
 from gpexperts.experts.store import Observations
 from gpexperts.kernels.named import covariance_of

@@ -11,9 +11,10 @@ from gpexperts.aggregation import NPAE
 from gpexperts.engines import ThreadEngine
 from gpexperts.exceptions import NotPositiveDefiniteError
 from gpexperts.experts import own as module
+from gpexperts.experts.covariances import own_covariance
 from gpexperts.experts.local import LocalExperts
 from gpexperts.experts.moments import Request
-from gpexperts.experts.own import Neighbourhood, own_covariance, own_predictions, posterior_variance
+from gpexperts.experts.own import Neighbourhood, own_predictions, posterior_variance
 from gpexperts.kernels.named import covariance_of
 
 SERIAL = ThreadEngine(1)

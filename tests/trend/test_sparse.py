@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -80,7 +80,7 @@ def test_gradients_are_those_of_differences() -> None:
     np.testing.assert_allclose(gradient, (mean[:2] - mean[2:]) / (2 * h), rtol=1e-6)
     scaled = sparse.inputs(ends)
     v = sparse.points.features(scaled)
-    given = sparse.whitened(v)
+    given = sparse.conditioned(v)
     covariance = 16.0 * (SIGNAL(scaled) - v.T @ v + given.T @ given)
     for j in range(2):
         difference = covariance[j, j] + covariance[j + 2, j + 2] - 2 * covariance[j, j + 2]
@@ -158,6 +158,33 @@ def test_covariances_sums_and_samples_contain_its_error(model: DistributedGPRegr
     assert total.std == pytest.approx(np.sqrt(weights @ covariance @ weights), rel=1e-6)
     samples = model.sample_y(some, 4000, random_state=0, latent=latent)
     np.testing.assert_allclose(np.cov(samples), covariance, atol=0.12 * covariance.max())
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda m: m.predict(QUERIES, return_std=True),
+        lambda m: m.predict(QUERIES, return_cov=True),
+        lambda m: m.predict_sum(QUERIES),
+        lambda m: m.sample_y(QUERIES, 2, random_state=0),
+        lambda m: m.explain(QUERIES),
+    ],
+    ids=["predict", "covariance", "sum", "samples", "explain"],
+)
+def test_its_features_are_computed_once_for_each_query(
+    call: Callable[[DistributedGPRegressor], object],
+    model: DistributedGPRegressor,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    computed, features = [], InducingPoints.features
+
+    def counted(points: InducingPoints, X: np.ndarray) -> np.ndarray:
+        computed.append(len(X))
+        return features(points, X)
+
+    monkeypatch.setattr(InducingPoints, "features", counted)
+    call(model)
+    assert computed == [len(QUERIES)]
 
 
 def test_gradient_of_the_estimator(model: DistributedGPRegressor) -> None:

@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from gpexperts.engines.base import Engine
+from gpexperts.experts.covariances import own_covariance, pair_covariance
 from gpexperts.experts.moments import VARIANCE_FLOOR, ExpertMoments, ExpertPrediction, Request
 from gpexperts.experts.own import (
     Neighbourhood,
     OwnPrediction,
     nested,
-    own_covariance,
     own_predictions,
     posterior_variance,
 )
@@ -33,7 +33,7 @@ from gpexperts.kernels.base import Covariance
 if TYPE_CHECKING:
     from gpexperts.experts.local import LocalExperts
 
-__all__ = ["Evaluated", "EvaluatedOwn", "evaluate", "evaluate_own", "moments_of", "pair_covariance"]
+__all__ = ["Evaluated", "EvaluatedOwn", "evaluate", "evaluate_own", "moments_of"]
 
 
 class Evaluated(NamedTuple):
@@ -292,12 +292,3 @@ def _weights(one: Evaluated, query: np.ndarray) -> np.ndarray:
     q = one.prediction.weights
     assert q is not None
     return q if len(query) == len(q) else q[np.searchsorted(one.query, query)]
-
-
-def pair_covariance(
-    covariance: Covariance, X_i: np.ndarray, X_j: np.ndarray, q_i: np.ndarray, q_j: np.ndarray
-) -> np.ndarray:
-    """R_ij = q_iᵀ k(X_i, X_j) q_j of two experts for a batch of queries, shape (n,)."""
-    if covariance.vanishes(X_i, X_j):
-        return np.zeros(len(q_i))
-    return np.einsum("nm,nm->n", q_i @ covariance(X_i, X_j), q_j)

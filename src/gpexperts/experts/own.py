@@ -44,7 +44,6 @@ __all__ = [
     "Neighbourhood",
     "OwnPrediction",
     "nested",
-    "own_covariance",
     "own_predictions",
     "posterior_variance",
 ]
@@ -58,8 +57,6 @@ _CACHED = 60_000
 """Entries of the matrices that are factorised together, so that they stay in the cache."""
 _PIECE = 256
 """Queries of a piece of work, for 128 neighbours."""
-_CROSS = 1_000_000
-"""Kernel values between neighbours and an expert's rows that are computed together."""
 _HUGE = 1e300
 """Pivot of the rows below C, which must not fail."""
 _PSEUDO_ROWS = 16.0
@@ -289,45 +286,6 @@ def _variance_ratio(z2: np.ndarray, near: np.ndarray, kept: np.ndarray) -> np.nd
     count, total = kept.sum(axis=1)[:, None], near.sum(axis=1)[:, None]
     average = (_PSEUDO_ROWS + np.matmul(kept[:, None], z2)[:, 0]) / (_PSEUDO_ROWS + count)
     return (_PSEUDO_ROWS * average + np.matmul(near[:, None], z2)[:, 0]) / (_PSEUDO_ROWS + total)
-
-
-def own_covariance(
-    covariance: Covariance,
-    X_0: np.ndarray,
-    noise_0: np.ndarray,
-    position: np.ndarray,
-    q_0: np.ndarray,
-    X_i: np.ndarray,
-    q_i: np.ndarray,
-) -> np.ndarray:
-    """R_0i = q_0ᵀ (k(X_N, X_i) + D) q_i of the own experts with expert i, shape (n,).
-
-    D is the noise variance of a row where it is both a neighbour and a row of expert i.
-
-    Parameters
-    ----------
-    covariance : Covariance
-    X_0 : ndarray of shape (n, m, d)
-        Inputs of the neighbours.
-    noise_0 : ndarray of shape (n, m, 2) or (n, m, 0)
-        Their weight and given noise.
-    position : ndarray of int, shape (n, m)
-        Of each neighbour among the rows of expert i; outside 0 … m_i − 1 if it belongs to another expert.
-    q_0 : ndarray of shape (n, m)
-    X_i : ndarray of shape (m_i, d)
-    q_i : ndarray of shape (n, m_i)
-    """
-    n, m, d = X_0.shape
-    values = np.empty(n)
-    step = max(1, _CROSS // (m * len(X_i)))
-    for start in range(0, n, step):
-        some = slice(start, start + step)
-        k = covariance(X_0[some].reshape(-1, d), X_i).reshape(-1, m, len(X_i))
-        values[some] = np.einsum("bm,bm->b", q_0[some], np.matmul(k, q_i[some, :, None])[:, :, 0])
-    query, column = np.nonzero((position >= 0) & (position < len(X_i)))
-    common = q_0[query, column] * q_i[query, position[query, column]]
-    common = common * covariance.row_noise(noise_0[query, column])
-    return values + np.bincount(query, common, minlength=n)
 
 
 def posterior_variance(own: OwnPrediction, prior: np.ndarray) -> np.ndarray:

@@ -24,6 +24,7 @@ from gpexperts.joint.weights import (
     LinearPredictions,
     check_linear,
     check_untransformed,
+    linear_batches,
     linear_predictions,
     most_entries,
     row_noise,
@@ -31,6 +32,7 @@ from gpexperts.joint.weights import (
 from gpexperts.kernels.base import Covariance
 from gpexperts.memory import bytes_of, readable_size
 from gpexperts.predictor import Predictor
+from gpexperts.trend import FittedTrend, TrendValues
 from gpexperts.trend.sparse import SparseGP
 
 __all__ = ["WeightedSum", "error_covariance", "predicted_covariance", "weighted_sum"]
@@ -70,8 +72,10 @@ def predicted_covariance(predictor: Predictor, X: np.ndarray, latent: bool) -> t
     check_untransformed(predictor, "return_cov=True")
     n, p = len(X), predictor.model.n_outputs
     _check_size(predictor, n)
-    given = X
-    X, added = predictor.formula.inputs(X)
+    trend, trend_values = predictor.model.trend, None
+    if trend is not None and trend.sparse is not None:
+        of_trend, trend_values = _trend_covariance(trend, trend.sparse, X)
+    X, added = predictor.formula.inputs(X, trend_values)
     linear = linear_predictions(predictor, X)
     errors = error_covariance(linear, _engine(predictor), predictor.settings.work_budget)
     scale = predictor.model.y_scale.scale
@@ -82,9 +86,7 @@ def predicted_covariance(predictor: Predictor, X: np.ndarray, latent: bool) -> t
         covariance = np.empty((n, n, p))
         for output, factor in enumerate(np.sqrt(linear.correction).T * scale[:, None]):
             np.multiply(errors, np.outer(factor, factor), out=covariance[:, :, output])
-    trend = predictor.model.trend
-    if trend is not None and trend.sparse is not None:
-        of_trend = _trend_covariance(trend.sparse, given)
+    if trend_values is not None:
         if not latent:
             noise = linear.correction[:, 0] * predictor.formula.noise_variance * scale[0] ** 2
             of_trend[np.diag_indices(n)] -= np.minimum(added.contained[:, 0], noise)
@@ -92,13 +94,17 @@ def predicted_covariance(predictor: Predictor, X: np.ndarray, latent: bool) -> t
     return predictor.model.y_scale.restore(linear.mean) + added.mean, covariance
 
 
-def _trend_covariance(sparse: SparseGP, X: np.ndarray) -> np.ndarray:
-    """Covariance (n, n) of the errors of a sparse GP at inputs X (n, d), in the units of the target."""
-    X = sparse.inputs(X)
-    v = sparse.points.features(X)
-    given = sparse.whitened(v)
-    covariance = sparse.points.covariance.gram(X) - v.T @ v + given.T @ given
-    return 0.5 * sparse.variance_unit * (covariance + covariance.T)
+def _trend_covariance(trend: FittedTrend, sparse: SparseGP, X: np.ndarray) -> tuple[np.ndarray, TrendValues]:
+    """Covariance (n, n) of the errors of a sparse GP at inputs X (n, d), in the units of the target, and
+    its values.
+    """
+    pieces = list(sparse.features(X))
+    v = np.concatenate([some.v for some in pieces], axis=1)
+    conditioned = np.concatenate([some.conditioned for some in pieces], axis=1)
+    covariance = sparse.points.covariance.gram(sparse.inputs(X)) - v.T @ v + conditioned.T @ conditioned
+    moments = zip(*map(sparse.moments_of, pieces), strict=True)
+    values = trend.uncertain(*(np.concatenate(part) for part in moments))
+    return 0.5 * sparse.variance_unit * (covariance + covariance.T), values
 
 
 def _check_size(predictor: Predictor, n: int) -> None:
@@ -146,16 +152,16 @@ def weighted_sum(predictor: Predictor, X: np.ndarray, weights: np.ndarray, laten
     """
     check_linear(predictor, "predict_sum")
     check_untransformed(predictor, "predict_sum")
-    model, given = predictor.model, X
-    X, added = model.inputs(X)
+    model, trend_values, trend_var = predictor.model, None, 0.0
+    if model.trend is not None and model.trend.sparse is not None:
+        trend_var, trend_values = _trend_sum(model.trend, model.trend.sparse, X, weights, predictor)
+    X, added = predictor.formula.inputs(X, trend_values)
     n, p, N = len(X), model.n_outputs, int(model.experts.offsets[-1])
     total, noise, of_trend = np.zeros(p), np.zeros(p), np.zeros(p)
     coefficient, rows = np.empty((n, p)), np.zeros((N, p))
     touched = np.zeros(N, dtype=bool)
     step = max(16, predictor.settings.work_budget // (32 * most_entries(predictor)))
-    for start in range(0, n, step):
-        some = slice(start, start + step)
-        linear = linear_predictions(predictor, X[some])
+    for some, linear in linear_batches(predictor, X, step):
         a = np.repeat(weights[some, None], p, axis=1)
         total += weights[some] @ linear.mean
         if not latent:
@@ -177,23 +183,26 @@ def weighted_sum(predictor: Predictor, X: np.ndarray, weights: np.ndarray, laten
     scale = model.y_scale.scale
     mean = total * scale + weights.sum() * model.y_scale.shift + weights @ np.broadcast_to(added.mean, (n, p))
     std = np.sqrt(np.maximum(var, least)) * scale
-    if model.trend is not None and model.trend.sparse is not None:
-        of_trend += _trend_sum(model.trend.sparse, given, weights, predictor)
-        std = np.sqrt(std**2 + of_trend)
+    if trend_values is not None:
+        std = np.sqrt(std**2 + of_trend + trend_var)
     return WeightedSum(mean, std)
 
 
-def _trend_sum(sparse: SparseGP, X: np.ndarray, weights: np.ndarray, predictor: Predictor) -> float:
-    """Variance of the weighted sum of the errors of a sparse GP at X (n, d), in the units of the target."""
-    X, covariance, budget = sparse.inputs(X), sparse.points.covariance, predictor.settings.work_budget
-    step = max(16, budget // (32 * len(sparse.coef)))
-    v = np.zeros(len(sparse.coef))
-    for start in range(0, len(X), step):
-        some = slice(start, start + step)
-        v += sparse.points.features(X[some]) @ weights[some]
-    given = sparse.whitened(v)
-    prior = float(prior_form(covariance, X, weights[:, None], _engine(predictor), budget)[0, 0])
-    return sparse.variance_unit * (max(prior - float(v @ v), 0.0) + float(given @ given))
+def _trend_sum(
+    trend: FittedTrend, sparse: SparseGP, X: np.ndarray, weights: np.ndarray, predictor: Predictor
+) -> tuple[float, TrendValues]:
+    """Variance of the weighted sum of the errors of a sparse GP at X (n, d), in the units of the target, and
+    its values.
+    """
+    v, moments = np.zeros(len(sparse.coef)), np.empty((2, len(X)))
+    for some in sparse.features(X):
+        v += some.v @ weights[some.rows]
+        moments[:, some.rows] = sparse.moments_of(some)
+    conditioned = sparse.conditioned(v)
+    covariance, budget = sparse.points.covariance, predictor.settings.work_budget
+    prior = prior_form(covariance, sparse.inputs(X), weights[:, None], _engine(predictor), budget)
+    var = max(float(prior[0, 0]) - float(v @ v), 0.0) + float(conditioned @ conditioned)
+    return sparse.variance_unit * var, trend.uncertain(*moments)
 
 
 def prior_form(

@@ -22,7 +22,7 @@ from gpexperts.engines import ThreadEngine
 from gpexperts.joint.weights import (
     LinearPredictions,
     check_linear,
-    linear_predictions,
+    linear_batches,
     most_entries,
     row_noise,
 )
@@ -121,23 +121,29 @@ class Draws:
             Draws observations instead: noise is added, and the corrections of the variance apply.
         """
         model, formula = self.predictor.model, self.predictor.formula
-        errors = 0.0 if self.trend is None else self.trend(X)[:, None]
-        X, added = formula.inputs(X)
+        errors: np.ndarray | float = 0.0
+        trend_values = None
+        if self.trend is not None and model.trend is not None:
+            errors, *moments = self.trend(X)
+            trend_values = model.trend.uncertain(*moments)
+        X, added = formula.inputs(X, trend_values)
         n, p, S = len(X), model.n_outputs, self.n_functions
         values = np.empty((n, p, S))
         per_query = 32 * most_entries(self.predictor) + 16 * p * S
         step = max(16, self.predictor.settings.work_budget // per_query)
-        for start in range(0, n, step):
-            some = slice(start, start + step)
-            linear = linear_predictions(self.predictor, X[some])
+        noise_std = np.empty((n, p))
+        for some, linear in linear_batches(self.predictor, X, step):
             f = self._latent(linear).reshape(len(linear.X), p, S)
             if noise is not None:
-                mean = linear.mean[:, :, None]
+                mean, factor = linear.mean[:, :, None], np.sqrt(linear.correction)
                 contained = added.contained[some] / (linear.correction * model.y_scale.scale**2)
-                level = np.maximum(formula.noise_variance - contained, 0.0)
-                f += np.sqrt(level)[:, :, None] * noise.standard_normal(f.shape)
-                f = mean + np.sqrt(linear.correction)[:, :, None] * (f - mean)
+                noise_std[some] = factor * np.sqrt(np.maximum(formula.noise_variance - contained, 0.0))
+                f = mean + factor[:, :, None] * (f - mean)
             values[some] = f
+        if noise is not None:
+            for start in range(0, n, step):
+                part = slice(start, start + step)
+                values[part] += noise_std[part, :, None] * noise.standard_normal(values[part].shape)
         values *= model.y_scale.scale[:, None]
         values += (model.y_scale.shift + np.broadcast_to(added.mean, (n, p)))[:, :, None] + errors
         if model.target is not None:
@@ -199,15 +205,15 @@ class TrendDraws:
         self.known = points.whitened(self.prior(points.Z))
         self.unknown = rng.standard_normal((len(points.Z), n_functions))
 
-    def __call__(self, X: np.ndarray) -> np.ndarray:
-        """Errors (n, S) at inputs X (n, d), in the units of the target."""
-        X = self.sparse.inputs(X)
-        errors = self.prior(X)
-        for start in range(0, len(X), _PIECE):
-            some = slice(start, start + _PIECE)
-            v = self.sparse.points.features(X[some])
-            errors[some] += self.sparse.whitened(v).T @ self.unknown - v.T @ self.known
-        return errors * np.sqrt(self.sparse.variance_unit)
+    def __call__(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Errors (n, 1, S) at inputs X (n, d), in the units of the target, and mean and variance (n,)."""
+        mean, var = np.empty(len(X)), np.empty(len(X))
+        errors = np.empty((len(X), 1, self.unknown.shape[1]))
+        for some in self.sparse.features(X):
+            mean[some.rows], var[some.rows] = self.sparse.moments_of(some)
+            posterior = some.conditioned.T @ self.unknown - some.v.T @ self.known
+            errors[some.rows, 0] = self.prior(some.X) + posterior
+        return errors * np.sqrt(self.sparse.variance_unit), mean, var
 
 
 class DrawnFunctions(Sequence["DrawnFunctions"]):
@@ -242,6 +248,9 @@ class DrawnFunctions(Sequence["DrawnFunctions"]):
 
     def __len__(self) -> int:
         return len(self._chosen)
+
+    def __repr__(self) -> str:
+        return f"DrawnFunctions(n_functions={len(self)})"
 
     @overload
     def __getitem__(self, at: int) -> DrawnFunctions: ...

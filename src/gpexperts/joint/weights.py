@@ -6,6 +6,7 @@ f − mean has covariances that follow from w, from the kernel and from the nois
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -20,6 +21,7 @@ __all__ = [
     "LinearPredictions",
     "check_linear",
     "check_untransformed",
+    "linear_batches",
     "linear_predictions",
     "most_entries",
     "row_noise",
@@ -101,6 +103,21 @@ def linear_predictions(predictor: Predictor, X: np.ndarray) -> LinearPredictions
     positions, columns = np.unique(weights.indices, return_inverse=True)
     weights = csr_array((weights.data, columns, weights.indptr), shape=(n, len(positions)))
     return LinearPredictions(X, mean, var, correction, weights, positions, experts)
+
+
+def linear_batches(
+    predictor: Predictor, X: np.ndarray, size: int
+) -> Iterator[tuple[np.ndarray, LinearPredictions]]:
+    """Yield the numbers of `size` queries each, and their predictions with the weights of all rows.
+
+    A batch holds queries of neighbouring parts, so that few training rows and experts are in several batches.
+    """
+    order = np.arange(len(X))
+    if len(X) > size:
+        order = np.argsort(predictor.model.nearest_parts(X), kind="stable")
+    for start in range(0, len(X), size):
+        rows = order[start : start + size]
+        yield rows, linear_predictions(predictor, X[rows])
 
 
 def most_entries(predictor: Predictor) -> int:

@@ -77,9 +77,14 @@ class FittedTrend:
     def predict(self, X: np.ndarray) -> TrendValues:
         """Return the trend at inputs X (n, d) in the user's units."""
         if self.sparse is not None:
-            mean, var = (part[:, None] for part in self.sparse.moments(X))
-            return TrendValues(mean, var, np.maximum(var - self.sparse.average_var, 0.0))
+            return self.uncertain(*self.sparse.moments(X))
         return TrendValues.known(self.mean(X))
+
+    def uncertain(self, mean: np.ndarray, var: np.ndarray) -> TrendValues:
+        """Return the values of a sparse GP with this mean and variance (n,)."""
+        assert self.sparse is not None
+        excess = np.maximum(var - self.sparse.average_var, 0.0)
+        return TrendValues(mean[:, None], var[:, None], excess[:, None])
 
     def mean(self, X: np.ndarray) -> np.ndarray:
         """Return the trend (n, p) at inputs X (n, d) in the user's units, without its error."""

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -25,7 +26,7 @@ from gpexperts.kernels.derivative import input_gradient, slope_variance
 from gpexperts.linalg.cholesky import factorise
 from gpexperts.scaling import Standardizer
 
-__all__ = ["InducingPoints", "SparseGP", "SparseSums"]
+__all__ = ["InducingPoints", "SparseFeatures", "SparseGP", "SparseSums"]
 
 _BLOCK = 4096
 """Rows whose features are computed together."""
@@ -58,6 +59,19 @@ class InducingPoints:
     def slopes(self, x: np.ndarray) -> np.ndarray:
         """Return ∂v/∂x (u, d) at x (d,)."""
         return self.whitened(input_gradient(self.covariance, x, self.Z))
+
+
+class SparseFeatures(NamedTuple):
+    """What all moments of some points follow from."""
+
+    rows: slice
+    """Their numbers."""
+    X: np.ndarray
+    """(b, d) in the units of the inducing points."""
+    v: np.ndarray
+    """(u, b)"""
+    conditioned: np.ndarray
+    """A^(−½) v, (u, b): the products of its columns are v(x)ᵀ A⁻¹ v(x')."""
 
 
 @dataclass(frozen=True)
@@ -95,15 +109,25 @@ class SparseGP:
     def moments(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return mean and variance (n,) of the function at inputs X (n, d), in the user's units."""
         mean, var = np.empty(len(X)), np.empty(len(X))
-        X, prior_variance = self.inputs(X), self.points.covariance.prior_variance
+        for some in self.features(X):
+            mean[some.rows], var[some.rows] = self.moments_of(some)
+        return mean, var
+
+    def features(self, X: np.ndarray) -> Iterator[SparseFeatures]:
+        """Yield the features of inputs X (n, d), in the user's units, in blocks."""
+        X = self.inputs(X)
         for rows in _blocks(len(X)):
             v = self.points.features(X[rows])
-            mean[rows] = self.coef @ v
-            var[rows] = np.maximum(prior_variance(X[rows]) - _squares(v), 0.0) + _squares(self.whitened(v))
+            yield SparseFeatures(rows, X[rows], v, self.conditioned(v))
+
+    def moments_of(self, some: SparseFeatures) -> tuple[np.ndarray, np.ndarray]:
+        """Return mean and variance (b,) of the function, in the user's units."""
+        mean, prior = self.coef @ some.v, self.points.covariance.prior_variance(some.X)
+        var = np.maximum(prior - _squares(some.v), 0.0) + _squares(some.conditioned)
         return mean * self.y_scale.scale[0] + self.y_scale.shift[0], var * self.variance_unit
 
-    def whitened(self, v: np.ndarray) -> np.ndarray:
-        """Return A^(−½) v (u, n): the products of its columns are v(x)ᵀ A⁻¹ v(x')."""
+    def conditioned(self, v: np.ndarray) -> np.ndarray:
+        """Return A^(−½) v (u, n) of features v (u, n)."""
         return np.asarray(solve_triangular(self.factor, v, lower=True))
 
     def gradient(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -114,7 +138,7 @@ class SparseGP:
         x = self.inputs(x[None])[0]
         dv, prior = self.points.slopes(x), slope_variance(self.points.covariance, len(x))
         prior = np.full(len(x), np.inf) if prior is None else prior
-        var = np.maximum(prior - _squares(dv), 0.0) + _squares(self.whitened(dv))
+        var = np.maximum(prior - _squares(dv), 0.0) + _squares(self.conditioned(dv))
         scale = self.y_scale.scale[0] / self.x_scale.scale
         return self.coef @ dv * scale, var * scale**2
 
