@@ -210,6 +210,7 @@ class _Comparison(NamedTuple):
             scaled.units,
             scaled.outputs,
             self.seed,
+            quick_engine(self.settings),
             self.encoder.layout(self.rows.n_features),
             self.fold,
         )

@@ -48,6 +48,15 @@ def test_balanced_parts_are_compact() -> None:
     assert balanced < 0.6 * random
 
 
+def test_balanced_parts_of_many_inputs_are_compact() -> None:
+    rng = np.random.default_rng(0)
+    X = np.hstack([3.0 * rng.normal(size=(600, 2)), np.eye(100)[rng.integers(0, 100, 600)]])
+    balanced, random = (spread_within(X, parts(p(), X, 12)) for p in (BalancedPartitioner, RandomPartitioner))
+    narrow = spread_within(X, parts(BalancedPartitioner(), X[:, :2], 12))
+    assert balanced < 1.05 * narrow
+    assert balanced < 0.4 * random
+
+
 def test_kmeans_finds_separate_clusters() -> None:
     rng = np.random.default_rng(0)
     centres = np.array([[0, 0], [10, 0], [0, 10], [10, 10]])

@@ -52,7 +52,8 @@ def test_scores_are_those_of_models_that_have_not_seen_the_test_rows(tmp_path: P
     table = _table(tmp_path / "t.csv")
     splits = random_test(200, 0.25, 1)
     settings = {"kernel": "rbf", "optimizer": None, "n_experts": 2, "n_jobs": 1, "random_state": 0}
-    scores = assess(lambda: DistributedGPRegressor(**settings), table, splits)
+    table.y[splits[0][1][7]] = 1000.0
+    scores, without, n_outliers = assess(lambda: DistributedGPRegressor(**settings), table, splits)
     ((training, test),) = splits
     X = table.inputs.to_pandas()
     model = DistributedGPRegressor(**settings).fit(X.iloc[training], table.y[training])
@@ -64,4 +65,9 @@ def test_scores_are_those_of_models_that_have_not_seen_the_test_rows(tmp_path: P
     slope = np.linalg.lstsq(A[training], table.y[training], rcond=None)[0]
     error = table.y[test] - A[test] @ slope
     assert scores["linear model"][0].rmse == pytest.approx(np.sqrt(np.mean(error**2)))
-    assert scores["gradient boosting"][0].rmse < scores["linear model"][0].rmse
+    assert n_outliers == 1
+    squares, some = (table.y[test] - mean) ** 2, table.y[test] < 1000.0
+    assert without[OURS][0].n == 49
+    assert without[OURS][0].rmse == pytest.approx(np.sqrt(np.mean(squares[some])))
+    assert without["linear model"][0].rmse == pytest.approx(np.sqrt(np.mean(error[some] ** 2)))
+    assert without["gradient boosting"][0].rmse < without["linear model"][0].rmse

@@ -98,7 +98,14 @@ def test_a_trained_kernel_predicts_rows_from_those_of_other_folds() -> None:
     kernel = ConstantKernel(0.8) * RBF(0.7) + WhiteKernel(0.02)
     one = Standardizer(np.zeros(1), np.ones(1))
     found = score_of_trained(
-        ArrayRows(X, y), covariance_of(kernel), Units(one, one), np.array([0]), 0, layout, fold
+        ArrayRows(X, y),
+        covariance_of(kernel),
+        Units(one, one),
+        np.array([0]),
+        0,
+        ThreadEngine(1),
+        layout,
+        fold,
     )
     expected = {}
     for i in range(60):

@@ -11,6 +11,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteK
 from gpexperts.engines import ThreadEngine
 from gpexperts.kernels.named import covariance_of
 from gpexperts.kernels.stationary import StationaryCovariance
+from gpexperts.training.compact import compact
 from gpexperts.training.predictive import Neighbourhoods, maximise_density, predictive_density
 
 SERIAL = ThreadEngine(1)
@@ -151,17 +152,28 @@ def test_rows_with_twins_are_left_out() -> None:
 
 def test_levels_that_no_row_of_a_system_has_are_left_out() -> None:
     rng = np.random.default_rng(0)
-    level = rng.integers(0, 60, (23, 13))
-    rows = rows_of(d=2)
-    rows = rows._replace(X=np.concatenate([rows.X, np.eye(60)[level]], axis=2))
-    index = np.array([0, 1, *[2] * 60])
+    d, n_levels = 2, 60
+    X = np.concatenate([rng.normal(size=(200, d)), np.eye(n_levels)[rng.integers(0, n_levels, 200)]], axis=1)
+    at, index = rng.integers(0, 200, (23, 13)), np.array([0, 1, *[2] * n_levels])
+    y = rng.normal(size=(23, 13, 1))
     kernel = ConstantKernel(1.7) * Matern([0.7, 1.5, 3.0], nu=0.5) + WhiteKernel(0.05)
-    kept, of_kept = rows.without_constants(index)
-    assert kept.X.shape[2] <= 2 + 13
-    assert of_kept.tolist() == [0, 1] + [2] * (kept.X.shape[2] - 2)
+    kept, of_kept = compact(X, at, index)
+    assert kept.shape[2] <= d + 13
+    assert of_kept is not None
+    assert of_kept.tolist() == [0, 1] + [2] * (kept.shape[2] - 2)
+    covariance = StationaryCovariance(kernel, index)
     whole, small = (
-        predictive_density(StationaryCovariance(kernel, i), r, SERIAL, predicted=4)
-        for i, r in ((index, rows), (of_kept, kept))
+        predictive_density(covariance, rows, SERIAL, predicted=4)
+        for rows in (Neighbourhoods(X[at], y), Neighbourhoods(kept, y, None, of_kept))
     )
     np.testing.assert_allclose(small.gradient, whole.gradient, rtol=1e-8, atol=1e-8)
     np.testing.assert_allclose(small[:2], whole[:2], rtol=1e-10)
+
+
+@pytest.mark.parametrize("index", [None, np.array([0, 1, *[2] * 60])])
+def test_columns_that_are_no_levels_are_kept(index: np.ndarray | None) -> None:
+    X = np.random.default_rng(0).normal(size=(30, 62))
+    at = np.arange(24).reshape(4, 6)
+    kept, of_kept = compact(X, at, index)
+    assert of_kept is None
+    np.testing.assert_array_equal(kept, X[at])

@@ -235,10 +235,16 @@ def _assessed(rows: Any, settings: dict[str, Any], run: dict[str, Any], stages: 
         splits = random_test(n, run["test"], seed)
         how = f"{len(splits[0][1]):,} of {n:,} rows, at random"
     stages.message(1, f"scores on rows left out: {how}")
-    scores = averaged(assess(lambda: estimator(settings), rows, splits))
+    found = assess(lambda: estimator(settings), rows, splits)
+    scores: dict[str, Any] = {"how": how, "models": averaged(found.scores)}
     if not quiet:
-        print_scores(scores, f"Scores on rows left out: {how}")
-    return {"how": how, "models": scores}
+        print_scores(scores["models"], f"Scores on rows left out: {how}")
+    if found.ordinary:
+        scores["without_outliers"] = averaged(found.ordinary)
+        many = f"{found.n_outliers:,} row{'s' * (found.n_outliers > 1)} whose target is an outlier"
+        if not quiet:
+            print_scores(scores["without_outliers"], f"Without {many}")
+    return scores
 
 
 def _described(schema: Any, settings: dict[str, Any], scores: dict[str, Any]) -> Any:

@@ -8,6 +8,7 @@ import numpy as np
 
 __all__ = [
     "CACHED",
+    "MANY_INPUTS",
     "SMALL",
     "Pairs",
     "factors",
@@ -23,8 +24,8 @@ CACHED = 65_536
 SMALL = 1e-6
 """Squared distances below this share of the squared norms have lost six digits or more to cancellation."""
 
-_MANY = 32
-"""Inputs up to which `varying` leaves none out."""
+MANY_INPUTS = 32
+"""Inputs up to which none is left out."""
 
 Pairs = tuple[np.ndarray, np.ndarray]
 """Rows and columns of some entries of a matrix."""
@@ -41,7 +42,7 @@ def varying(Z: np.ndarray) -> np.ndarray:
     Most columns of a category with many levels are 0 in a small set: none of its points has the level.
     """
     d = Z.shape[2]
-    if d <= _MANY:
+    if d <= MANY_INPUTS:
         return Z
     varies = Z.any(axis=1)
     width = max(1, int(varies.sum(axis=1).max(initial=0)))

@@ -20,6 +20,7 @@ from sklearn.gaussian_process.kernels import (
 from gpexperts.kernels.base import Covariance, SignalGradient
 from gpexperts.kernels.distances import (
     CACHED,
+    MANY_INPUTS,
     SMALL,
     Pairs,
     factors,
@@ -195,8 +196,9 @@ class StationaryCovariance(Covariance):
 
     def gram_with_gradient(self, X: np.ndarray) -> tuple[np.ndarray, SignalGradient]:
         s2, alpha = self.signal_variance, self._alpha
-        Z = self._offsets(X)
-        bands = []
+        Z, d = self._offsets(X), X.shape[1]
+        varies = (Z[:1] != Z).any(axis=0) if d > MANY_INPUTS else np.ones(d, dtype=bool)
+        Z, bands = Z if varies.all() else Z[:, varies], []
         for rows in _bands(len(Z)):
             sq, near = self._squared_band(Z, rows)
             bands.append(_Band(rows, *self._profile.with_slope(sq, alpha), near))
@@ -220,8 +222,9 @@ class StationaryCovariance(Covariance):
                     total = sum(band.half_sum(S, slope_in_alpha(band.f, alpha)) for band in bands)
                     pieces.append(np.array([s2 * total]))
                 if not factor.hyperparameter_length_scale.fixed:
-                    per_input = np.sum([band.half_sum_of_squares(S, Z) for band in bands], axis=0)
-                    pieces.append(s2 * self._shared(per_input))
+                    by_input = np.zeros(d)
+                    by_input[varies] = sum(band.half_sum_of_squares(S, Z) for band in bands)
+                    pieces.append(s2 * self._shared(by_input))
             yield np.concatenate(pieces)
 
         return K, signal_gradient
@@ -292,6 +295,6 @@ def _put_band(K: np.ndarray, rows: slice, values: np.ndarray) -> None:
 
 def is_stationary(term: Kernel) -> bool:
     """Whether :class:`StationaryCovariance` can evaluate this term of a sum."""
-    factors = [term.k1, term.k2] if type(term) is Product else [term]
-    shapes = [f for f in factors if type(f) is not ConstantKernel]
+    parts = [term.k1, term.k2] if type(term) is Product else [term]
+    shapes = [f for f in parts if type(f) is not ConstantKernel]
     return len(shapes) == 1 and profile_of(shapes[0]) is not None

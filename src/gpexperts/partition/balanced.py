@@ -10,6 +10,9 @@ __all__ = ["BalancedPartitioner", "bisect"]
 
 _SAMPLE = 1000
 """Rows of a node from which the direction of its cut is computed."""
+_WIDE, _POWERS = 64, 12
+"""Inputs beyond which the principal axis, where 2-means starts, comes from so many steps of the power method:
+eigenvectors of hundreds of inputs would take longer than the rest of a cut."""
 
 
 class BalancedPartitioner(Partitioner):
@@ -73,8 +76,7 @@ def bisect(X: np.ndarray, share: float, random_state: np.random.RandomState, n_i
 def _two_means_direction(X: np.ndarray, n_iter: int) -> np.ndarray:
     """Vector between the centroids of two clusters, started from halves along the principal axis."""
     centred = X - X.mean(axis=0)
-    _, vectors = np.linalg.eigh(centred.T @ centred)
-    direction, threshold = vectors[:, -1], 0.0
+    direction, threshold = _principal_axis(centred), 0.0
     for _ in range(n_iter):
         side = (centred @ direction > threshold).astype(float)
         count = side.sum()
@@ -84,3 +86,14 @@ def _two_means_direction(X: np.ndarray, n_iter: int) -> np.ndarray:
         a, b = total / count, -total / (len(X) - count)
         direction, threshold = a - b, 0.5 * float((a - b) @ (a + b))
     return direction
+
+
+def _principal_axis(centred: np.ndarray) -> np.ndarray:
+    """The first principal axis (d,) of centred rows (n, d); nearly that if there are many inputs."""
+    if centred.shape[1] <= _WIDE:
+        return np.asarray(np.linalg.eigh(centred.T @ centred)[1][:, -1])
+    axis = centred[np.argmax(np.einsum("nd,nd->n", centred, centred))]
+    for _ in range(_POWERS):
+        axis = (centred @ axis) @ centred
+        axis = axis / (np.sqrt(axis @ axis) or 1.0)
+    return axis

@@ -27,6 +27,8 @@ _LEAF = 32
 """Rows per leaf of the tree."""
 _MANY_DIRECTIONS = 10.0
 """Effective number of directions (see `_directions`) from which all rows are scanned."""
+_WIDE, _SCANNED = 64, 20_000
+"""Columns from which up to so many rows are scanned in any case: a tree visits whole rows, one by one."""
 _REPEATED = 0.5
 """Share of distinct rows below which the tree holds each of them once."""
 _DROPPED_BITS = 22
@@ -116,8 +118,9 @@ class RowIndex:
             return np.empty((0, m), dtype=np.int64), np.empty((0, m))
         with self._lock:
             if self._search is None:
-                kind = _Scan if _directions(self._Z) > _MANY_DIRECTIONS else _Tree
-                self._search = kind(self._Z, self._numbers)
+                n, d = self._Z.shape
+                scans = (d > _WIDE and n <= _SCANNED) or _directions(self._Z) > _MANY_DIRECTIONS
+                self._search = (_Scan if scans else _Tree)(self._Z, self._numbers)
         return self._search.nearest(self._scaled(X), m, engine)
 
     def _scaled(self, X: np.ndarray) -> np.ndarray:

@@ -9,7 +9,7 @@ import numpy as np
 from gpexperts.tables.arrow import pa
 from gpexperts.tables.columns_seen import Seen
 
-__all__ = ["reason_to_leave_out", "target_notes", "target_problem"]
+__all__ = ["outlying", "reason_to_leave_out", "target_notes", "target_problem"]
 
 _INDEX = re.compile(
     r"^(Unnamed: \d+|__index_level_\d+__|level_\d+|rownames|row_?names?|index|)$", re.IGNORECASE
@@ -91,7 +91,7 @@ def target_notes(seen: Seen, first_row: int) -> list[str]:
         notes.append(f"{many} left out")
     if seen.n_distinct == 1:
         notes.append("it has one value: there is nothing to learn")
-    far = _outlying(y)
+    far = outlying(y)
     if far.any():
         first, count = int(np.flatnonzero(far)[0]), int(far.sum())
         many = f"{count:,} outlier{'s' * (count > 1)} ({far.mean():.2%})"
@@ -99,7 +99,7 @@ def target_notes(seen: Seen, first_row: int) -> list[str]:
     return notes
 
 
-def _outlying(y: np.ndarray) -> np.ndarray:
+def outlying(y: np.ndarray) -> np.ndarray:
     """Whether each target (n,) is an outlier; none is where they would be more than a tenth."""
     far = _far(y)
     if np.nanmin(y) > 0:

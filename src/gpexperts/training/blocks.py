@@ -14,6 +14,7 @@ from gpexperts.row_noise import weights
 from gpexperts.rows.arrays import ArrayRows
 from gpexperts.rows.base import Rows, RowSource
 from gpexperts.scaling import ColumnSummary
+from gpexperts.training.compact import compact
 from gpexperts.training.likelihood import Block
 from gpexperts.training.predictive import Neighbourhoods
 
@@ -127,7 +128,8 @@ class BlockSampler:
         system = np.concatenate([numbers[:, ::-1], own], axis=1)
         rows = self._source.take(np.unique(system))
         at = np.searchsorted(rows.number, system)
-        return Neighbourhoods(rows.X[at], rows.y[:, self._outputs][at], rows.noise[at])
+        X, index = compact(rows.X, at, self._scale_index)
+        return Neighbourhoods(X, rows.y[:, self._outputs][at], rows.noise[at], index)
 
     def _block(self, rows: Rows, positions: np.ndarray) -> Block:
         return Block(rows.X[positions], rows.y[positions][:, self._outputs], rows.noise[positions])

@@ -164,7 +164,7 @@ def quick_score(
         covariance = trained_on_neighbours(covariance, sampler, engine, (NEIGHBOURHOODS,))
     else:
         covariance = _trained_on_blocks(covariance, sampler, engine)
-    return _scored(covariance, sampler, units, outputs, fold, clipped, by_weight)
+    return _scored(covariance, sampler, engine, units, outputs, fold, clipped, by_weight)
 
 
 def _trained_on_blocks(covariance: Covariance, sampler: BlockSampler, engine: Engine) -> Covariance:
@@ -183,12 +183,13 @@ def score_of_trained(
     units: Units,
     outputs: np.ndarray,
     seed: int,
+    engine: Engine,
     layout: InputLayout,
     fold: np.ndarray,
 ) -> Scored:
     """Predict the rows that `quick_score` predicts with this seed, by a kernel that is trained already."""
     sampler = _sampler(source, units, outputs, seed, layout)
-    return _scored(covariance, sampler, units, outputs, fold, CLIPPED, by_weight=True)
+    return _scored(covariance, sampler, engine, units, outputs, fold, CLIPPED, by_weight=True)
 
 
 def _sampler(
@@ -202,6 +203,7 @@ def _sampler(
 def _scored(
     covariance: Covariance,
     sampler: BlockSampler,
+    engine: Engine,
     units: Units,
     outputs: np.ndarray,
     fold: np.ndarray | None,
@@ -212,7 +214,7 @@ def _scored(
     near = sampler.fresh_neighbourhoods(covariance.metric(sampler.spread), n_predicted, NEIGHBORS, fold)
     assert near.noise is not None
     y = near.y[:, -1]
-    mean, var = _predicted(covariance, near)
+    mean, var = _predicted(covariance, near, engine)
     var += np.asarray(observation_variance(near.noise[:, -1], covariance.noise_variance))
     weight = weights(near.noise[:, -1]) if by_weight else np.ones(len(y))
     density = max(
@@ -262,26 +264,26 @@ def evidence_of(scores: dict[str, Scored]) -> dict[str, dict[str, float]]:
     return {"nlpd": {name: score.nlpd for name, score in scores.items()}}
 
 
-def _predicted(covariance: Covariance, near: Neighbourhoods) -> tuple[np.ndarray, np.ndarray]:
+def _predicted(covariance: Covariance, near: Neighbourhoods, engine: Engine) -> tuple[np.ndarray, np.ndarray]:
     """Mean (B, p) and latent variance (B,) of the last row of each system, given the others."""
-    B, m, p = near.y.shape
-    mean, var, diagonal = np.empty((B, p)), np.empty(B), np.arange(m - 1)
-    for start in range(0, B, _PIECE):
-        some = slice(start, start + _PIECE)
-        X, y = near.X[some], near.y[some]
-        A = np.zeros((len(X), m, m))
-        covariance.fill_grams(A, X)  # above the diagonal
-        A = covariance.scale * (np.triu(A) + np.triu(A, 1).transpose(0, 2, 1))
-        k, prior = A[:, -1, :-1], A[:, -1, -1]
-        C = A[:, :-1, :-1].copy()
-        C[:, diagonal, diagonal] += covariance.row_noise(
-            None if near.noise is None else near.noise[some, :-1]
-        )
-        C[:, diagonal, diagonal] *= 1.0 + 1e-9
-        q = np.linalg.solve(C, k[:, :, None])[:, :, 0]
-        mean[some] = np.einsum("bm,bmp->bp", q, y[:, :-1])
-        var[some] = np.maximum(prior - np.einsum("bm,bm->b", q, k), 1e-12 * prior)
-    return mean, var
+    covariance = near.applied(covariance)
+    pieces = [near.part(slice(start, start + _PIECE)) for start in range(0, len(near.X), _PIECE)]
+    mean, var = zip(*engine.map(lambda piece: _of_piece(covariance, piece), pieces), strict=True)
+    return np.concatenate(mean), np.concatenate(var)
+
+
+def _of_piece(covariance: Covariance, near: Neighbourhoods) -> tuple[np.ndarray, np.ndarray]:
+    B, m, _ = near.y.shape
+    A, diagonal = np.zeros((B, m, m)), np.arange(m - 1)
+    covariance.fill_grams(A, near.X)  # above the diagonal
+    A = covariance.scale * (np.triu(A) + np.triu(A, 1).transpose(0, 2, 1))
+    k, prior = A[:, -1, :-1], A[:, -1, -1]
+    C = A[:, :-1, :-1].copy()
+    C[:, diagonal, diagonal] += covariance.row_noise(None if near.noise is None else near.noise[:, :-1])
+    C[:, diagonal, diagonal] *= 1.0 + 1e-9
+    q = np.linalg.solve(C, k[:, :, None])[:, :, 0]
+    mean = np.einsum("bm,bmp->bp", q, near.y[:, :-1])
+    return mean, np.maximum(prior - np.einsum("bm,bm->b", q, k), 1e-12 * prior)
 
 
 def _log_density(y: np.ndarray, mean: np.ndarray, var: np.ndarray, clipped: float) -> np.ndarray:

@@ -9,7 +9,7 @@ from gpexperts.kernels.base import Covariance
 from gpexperts.kernels.stationary import StationaryCovariance
 from gpexperts.training.blocks import BlockSampler
 from gpexperts.training.evidence import Evidence
-from gpexperts.training.predictive import Neighbourhoods, maximise_density, predictive_density
+from gpexperts.training.predictive import maximise_density, predictive_density
 
 __all__ = ["PREDICTED", "Stage", "evidence_of_fresh_rows", "is_trainable", "trained_on_neighbours"]
 
@@ -38,20 +38,10 @@ def trained_on_neighbours(
     for stage in stages:
         n_rows = min(stage.n_rows, sampler.n // 2)
         rows = sampler.neighbourhoods(covariance.metric(sampler.spread), n_rows, stage.n_neighbors)
-        small, rows = _without_constants(covariance, rows)
-        trained = maximise_density(small, rows, engine, predicted=PREDICTED, max_steps=stage.max_steps)
-        covariance = covariance.at(trained.kernel.theta)
+        covariance = maximise_density(
+            covariance, rows, engine, predicted=PREDICTED, max_steps=stage.max_steps
+        )
     return covariance
-
-
-def _without_constants(
-    covariance: StationaryCovariance, rows: Neighbourhoods
-) -> tuple[StationaryCovariance, Neighbourhoods]:
-    """Return both without the inputs that vary in no system, where several share a length scale."""
-    if covariance.scale_index is None:
-        return covariance, rows
-    rows, index = rows.without_constants(covariance.scale_index)
-    return StationaryCovariance(covariance.kernel, index), rows
 
 
 def evidence_of_fresh_rows(
@@ -59,7 +49,7 @@ def evidence_of_fresh_rows(
 ) -> Evidence:
     """Mean log density and squared error of rows that training has not drawn, per row and output."""
     rows = sampler.fresh_neighbourhoods(covariance.metric(sampler.spread), n_rows, n_neighbors)
-    density = predictive_density(*_without_constants(covariance, rows), engine)
+    density = predictive_density(covariance, rows, engine)
     p = rows.y.shape[2]
     error = density.squared_error / (density.weight * p)
     return Evidence(density.log_density / (density.n_rows * p), error)

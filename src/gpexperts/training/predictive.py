@@ -24,16 +24,19 @@ The error of the prediction is e = α_l / S_ll, and −½ |e|²/E adds (α − s
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from scipy.optimize import minimize
 
 from gpexperts.engines.base import Engine
+from gpexperts.kernels.base import Covariance
 from gpexperts.kernels.stationary import StationaryCovariance
 from gpexperts.row_noise import slope, weights
 
 __all__ = ["Density", "Neighbourhoods", "maximise_density", "predictive_density"]
+
+C = TypeVar("C", bound=Covariance)
 
 _CACHED = 40_000
 """Entries of a stack of matrices that are computed together."""
@@ -54,10 +57,19 @@ class Neighbourhoods(NamedTuple):
     """(B, m + 1, p) targets."""
     noise: np.ndarray | None = None
     """(B, m + 1, 2 or 0) weight and given noise of each row; see `row_noise`. None stands for (…, 0)."""
+    scale_index: np.ndarray | None = None
+    """(d,) the length scale of each input, where inputs were left out (see `compact`); else None."""
 
     def part(self, some: slice | np.ndarray) -> Neighbourhoods:
         """Return some of the systems."""
-        return Neighbourhoods(*(None if column is None else column[some] for column in self))  # type: ignore[arg-type]
+        noise = None if self.noise is None else self.noise[some]
+        return self._replace(X=self.X[some], y=self.y[some], noise=noise)
+
+    def applied(self, covariance: C) -> C:
+        """Return a covariance for these inputs, with the same hyperparameters."""
+        if self.scale_index is None:
+            return covariance
+        return type(covariance)(covariance.kernel, self.scale_index)
 
     def without_twins(self, predicted: int) -> Neighbourhoods:
         """Return those whose last rows, the predicted ones, have inputs that no other of their rows has.
@@ -69,28 +81,6 @@ class Neighbourhoods(NamedTuple):
         for row in range(self.X.shape[1] - predicted, self.X.shape[1]):
             alone &= (self.X[:, row : row + 1] == self.X).all(axis=2).sum(axis=1) == 1
         return self.part(alone)
-
-    def without_constants(self, scale_index: np.ndarray) -> tuple[Neighbourhoods, np.ndarray]:
-        """Return the systems without inputs that do not vary in them, and the length scale of each other.
-
-        Few of the columns of a category vary in a system: others are of levels that none of its rows has.
-
-        Parameters
-        ----------
-        scale_index : ndarray of int, shape (d,)
-            The length scale of each input. Inputs are left out where several share one.
-        """
-        kept = []
-        for scale in range(int(scale_index.max()) + 1):
-            X = self.X[:, :, scale_index == scale]
-            varies = (X[:, -1:] != X).any(axis=1)
-            width = max(1, int(varies.sum(axis=1).max(initial=0)))
-            if width < X.shape[2]:
-                first = np.argsort(~varies, axis=1, kind="stable")[:, :width]
-                X = np.take_along_axis(X, first[:, None], axis=2)
-            kept.append(X)
-        index = np.repeat(np.arange(len(kept)), [X.shape[2] for X in kept])
-        return self._replace(X=np.concatenate(kept, axis=2)), index
 
 
 class Density(NamedTuple):
@@ -130,7 +120,7 @@ def predictive_density(
     typical_error : float
         E: the gradient is that of `log_density` − ½ `squared_error` / E.
     """
-    B = len(rows.X)
+    B, covariance = len(rows.X), rows.applied(covariance)
     pieces = [slice(start, start + _PIECE) for start in range(0, B, _PIECE)]
     found = engine.map(
         lambda some: _density(covariance, rows.part(some), min(predicted, rows.X.shape[1]), typical_error),

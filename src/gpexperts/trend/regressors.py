@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +12,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import has_fit_parameter
 from threadpoolctl import threadpool_limits
 
+from gpexperts.engines.threads import blas_threads
 from gpexperts.trend.effects import Linear, LinearAndTrees, RidgeThenTrees
 from gpexperts.trend.sparse import SparseGP
 from gpexperts.trend.trees import Trees, trees_of
@@ -83,9 +85,14 @@ def leaves_trees_open(trend: Any, n: int) -> bool:
     return isinstance(trend, str) and trend == "boosting" and n <= FEW_ROWS
 
 
-def threads_for(n: int) -> AbstractContextManager[Any]:
+@contextmanager
+def threads_for(n: int) -> Iterator[None]:
     """Give regressors of scikit-learn one thread while they fit or predict few rows."""
-    return threadpool_limits(1, user_api="openmp") if n < _ONE_THREAD else nullcontext()
+    if n >= _ONE_THREAD:
+        yield
+        return
+    with threadpool_limits(1, user_api="openmp"), blas_threads(1):
+        yield
 
 
 def takes_weights(regressor: Any) -> bool:
