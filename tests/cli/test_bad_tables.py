@@ -186,6 +186,30 @@ def test_broken_binary_tables(run, name: str) -> None:
     assert not_matching(words, refusals(run, name)) == []
 
 
+@pytest.mark.parametrize("is_file", [True, False], ids=["file", "stream"])
+@pytest.mark.parametrize("damage", ["offsets", "codes", "text"])
+def test_damaged_arrays_of_arrow_files(run, damage: str, is_file: bool) -> None:
+    """Arrow reads outside of its memory if it follows these numbers."""
+    codes = pa.array([0, 1, 2, 0] * 8, pa.int32())
+    towns = pa.DictionaryArray.from_arrays(codes, ["west", "north", "south"])
+    columns = {"id": ["h"] * 32, "area": np.arange(32.0), "rooms": [1, 2] * 16, "town": towns}
+    table = pa.table({**columns, "price": np.arange(32.0) % 7})
+    sink, open_writer = pa.BufferOutputStream(), pa.ipc.new_file if is_file else pa.ipc.new_stream
+    with open_writer(sink, table.schema) as writer:
+        writer.write_table(table)
+    content = sink.getvalue().to_pybytes()
+    before, after = {
+        "offsets": (np.array([0, 4, 9, 14], np.int32).tobytes(), np.array([0, 4, 9, 2**30], np.int32).tobytes()),
+        "codes": (np.array(codes).tobytes(), np.full(32, 2**30, np.int32).tobytes()),
+        "text": (b"westnorthsouth", b"westn\xff\xffthsouth"),
+    }[damage]
+    assert content.count(before) == 1
+    Path("damaged.arrow").write_bytes(content.replace(before, after))
+    assert not_matching("damaged.arrow cannot be read: ", refusals(run, "damaged.arrow")) == []
+    ended = run("inspect", "damaged.arrow")
+    assert (ended.code, "cannot be read" in ended.err) == (2, True)
+
+
 def test_lists_and_structures_are_refused(run) -> None:
     columns = {"id": ["a", "b"], "area": [1.0, 2.0], "rooms": [1, 2], "price": [1.0, 2.0]}
     pq.write_table(pa.table({**columns, "town": [["x"], ["y"]]}), "list.parquet")
