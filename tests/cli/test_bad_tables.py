@@ -199,7 +199,10 @@ def test_damaged_arrays_of_arrow_files(run, damage: str, is_file: bool) -> None:
         writer.write_table(table)
     content = sink.getvalue().to_pybytes()
     before, after = {
-        "offsets": (np.array([0, 4, 9, 14], np.int32).tobytes(), np.array([0, 4, 9, 2**30], np.int32).tobytes()),
+        "offsets": (
+            np.array([0, 4, 9, 14], np.int32).tobytes(),
+            np.array([0, 4, 9, 2**30], np.int32).tobytes(),
+        ),
         "codes": (np.array(codes).tobytes(), np.full(32, 2**30, np.int32).tobytes()),
         "text": (b"westnorthsouth", b"westn\xff\xffthsouth"),
     }[damage]
@@ -208,6 +211,12 @@ def test_damaged_arrays_of_arrow_files(run, damage: str, is_file: bool) -> None:
     assert not_matching("damaged.arrow cannot be read: ", refusals(run, "damaged.arrow")) == []
     ended = run("inspect", "damaged.arrow")
     assert (ended.code, "cannot be read" in ended.err) == (2, True)
+
+
+def test_a_target_whose_squared_error_overflows_is_named(run) -> None:
+    Path("far.csv").write_bytes(GOOD + b"h5,50,2,west,-2e200\n")
+    messages = refusals(run, "far.csv", ("evaluate", "report"))
+    assert not_matching(r"Row 6 of far.csv: the target is 2e\+200 in magnitude", messages) == []
 
 
 def test_lists_and_structures_are_refused(run) -> None:

@@ -98,8 +98,8 @@ class Watch:
     def load(self, path: Path) -> Cost:
         """Load a file and return what it took.
 
-        A file over a limit is loaded again in a new process, and what that took is returned: other processes of
-        a busy machine, or what the process did before, must not count.
+        A file over a limit is loaded again in a new process, and what that took is returned: other processes
+        of a busy machine, or what the process did before, must not count.
         """
         cost = self._loaded(path)
         if cost.excess():

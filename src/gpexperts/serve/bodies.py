@@ -144,7 +144,8 @@ def _table(body: bytes, most: int, most_bytes: int) -> Any:
     try:
         if arrow_bytes(body, most_bytes) > most_bytes:
             raise Problem(
-                413, f"The table unpacks to more than {most_bytes:,} bytes; send the rows in several requests."
+                413,
+                f"The table unpacks to more than {most_bytes:,} bytes; send the rows in several requests.",
             )
         with pa.ipc.open_stream(body) as reader:
             for batch in reader:

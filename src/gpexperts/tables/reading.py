@@ -116,6 +116,6 @@ class _Arrow(TableReader):
 
 
 def _valid(rows: Any) -> Any:
-    """Refuse damaged arrays: Arrow trusts lengths and offsets of a file, and would read outside of its memory."""
+    """Refuse damaged arrays: Arrow trusts lengths and offsets of a file, and reads outside of its memory."""
     rows.validate(full=True)
     return rows
