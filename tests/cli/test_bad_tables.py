@@ -18,6 +18,7 @@ import pytest
 
 import gpexperts
 from tests.cli.bad_input import COMMANDS, GOOD, HEADER, OPTIONS, ROWS, not_matching, refusals
+from tests.cli.houses import write_as
 
 # A length scale at its bound is reported, which is no failure of the command.
 pytestmark = pytest.mark.filterwarnings("default::gpexperts.exceptions.GpexpertsWarning")
@@ -211,6 +212,28 @@ def test_damaged_arrays_of_arrow_files(run, damage: str, is_file: bool) -> None:
     assert not_matching("damaged.arrow cannot be read: ", refusals(run, "damaged.arrow")) == []
     ended = run("inspect", "damaged.arrow")
     assert (ended.code, "cannot be read" in ended.err) == (2, True)
+
+
+@pytest.mark.parametrize("unit", ["day", "s", "ms", "us", "text"])
+def test_dates_that_no_calendar_has(run, unit: str) -> None:
+    """Years beyond 9999, and the year 0, are no dates: such a value is missing, and named."""
+    n, day = 120, np.datetime64("2020-01-01", "D") + np.arange(120)
+    if unit == "text":
+        days = pa.array([*map(str, day[:-1]), "0000-01-01"])
+    elif unit == "day":
+        days = pa.array([*(day[:-1].astype(int)), 2**31 - 1], pa.int32()).cast(pa.date32())
+    else:
+        moments = day.astype(f"datetime64[{unit}]").astype(np.int64)
+        moments[-1] = 2**62
+        days = pa.array(moments).cast(pa.timestamp(unit, "UTC"))
+    write_as(pa.table({"a": np.sin(np.arange(n)), "day": days, "y": np.arange(n) % 7.0}), "far.arrow")
+    ended = run("inspect", "far.arrow", "-t", "y")
+    assert ended.code == 0, ended.err
+    assert "1 value is no date, such as" in " ".join(ended.out.split())
+    assert run("fit", "far.arrow", "-t", "y", "--config", "untrained.toml", "-o", "out.gpx").code == 0
+    ended = run("predict", "out.gpx", "far.arrow", "--keep", "a", "-o", "out.csv")
+    assert (ended.code, "day" in ended.err) == (0, True), ended.err
+    assert pacsv.read_csv("out.csv")["mean"].null_count == 1
 
 
 def test_a_target_whose_squared_error_overflows_is_named(run) -> None:
