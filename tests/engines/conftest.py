@@ -7,10 +7,19 @@ from collections.abc import Iterator
 import distributed
 import pytest
 
-from tests.clusters import process_client
+from tests.clusters import LIMIT, process_client
+
+_N_WORKERS = 3
 
 
 @pytest.fixture(scope="session")
-def client() -> Iterator[distributed.Client]:
-    with process_client(3) as client:
+def cluster_client() -> Iterator[distributed.Client]:
+    with process_client(_N_WORKERS) as client:
         yield client
+
+
+@pytest.fixture
+def client(cluster_client: distributed.Client) -> distributed.Client:
+    """All workers are there: one that another test has killed takes a while to start on a busy machine."""
+    cluster_client.wait_for_workers(_N_WORKERS, timeout=LIMIT)
+    return cluster_client

@@ -103,6 +103,7 @@ def test_engines_by_name_and_address(setting: str) -> None:
     assert engine.address == (None if setting == "dask" else setting)
 
 
+@pytest.mark.timeout(5 * LIMIT)
 def test_without_a_client_a_cluster_is_started_and_ended_with_the_process(tmp_path: Path) -> None:
     script = """if __name__ == "__main__":
     import os
@@ -113,8 +114,12 @@ def test_without_a_client_a_cluster_is_started_and_ended_with_the_process(tmp_pa
     print(*distributed.Client.current().run(os.getpid).values())
 """
     (tmp_path / "script.py").write_text(script)
-    done = subprocess.run(
-        [sys.executable, tmp_path / "script.py"], capture_output=True, text=True, timeout=LIMIT, check=True
+    done = subprocess.run(  # the script and a worker for every core import everything anew
+        [sys.executable, tmp_path / "script.py"],
+        capture_output=True,
+        text=True,
+        timeout=4 * LIMIT,
+        check=True,
     )
     assert done.stderr.count("found no current Dask client: started a LocalCluster of") == 1
     workers = [int(pid) for pid in done.stdout.split()]
