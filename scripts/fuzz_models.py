@@ -5,7 +5,8 @@
     python scripts/fuzz_models.py --first 500                         goes on from seed 500
 
 A file may take 1 s + 1 s per 10 MB of CPU time, 50 MB + 10 × its length of memory, and 50 threads. It must
-load or raise a ModelFileError. The exit code is 1 if a file did not; it is then kept in --keep.
+load or raise a ModelFileError. A file over a limit is loaded again in a new process. The exit code is 1 if a
+file is over it again; it is then kept in --keep.
 """
 
 from __future__ import annotations

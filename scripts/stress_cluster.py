@@ -3,8 +3,8 @@
     python scripts/stress_cluster.py                                  20 rounds of everything, about an hour
     python scripts/stress_cluster.py --rounds 2 --scenarios killed,scale
 
-"right" is the answer of this process to 1e-8, "error" a ClusterError within a minute. The exit code is 1 if
-anything else has happened.
+"right" is the answer of one process to 1e-8, "error" a ClusterError within a minute. The exit code is 1 if
+anything else has happened; a round is ended after four minutes.
 """
 
 from __future__ import annotations

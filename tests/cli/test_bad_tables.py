@@ -18,6 +18,7 @@ import pytest
 
 import gpexperts
 from tests.cli.bad_input import COMMANDS, GOOD, HEADER, OPTIONS, ROWS, not_matching, refusals
+from tests.cli.houses import write_as
 
 # A length scale at its bound is reported, which is no failure of the command.
 pytestmark = pytest.mark.filterwarnings("default::gpexperts.exceptions.GpexpertsWarning")
@@ -184,6 +185,61 @@ def test_broken_binary_tables(run, name: str) -> None:
     content, words = _binary_tables()[name]
     Path(name).write_bytes(content)
     assert not_matching(words, refusals(run, name)) == []
+
+
+@pytest.mark.parametrize("is_file", [True, False], ids=["file", "stream"])
+@pytest.mark.parametrize("damage", ["offsets", "codes", "text"])
+def test_damaged_arrays_of_arrow_files(run, damage: str, is_file: bool) -> None:
+    """Arrow reads outside of its memory if it follows these numbers."""
+    codes = pa.array([0, 1, 2, 0] * 8, pa.int32())
+    towns = pa.DictionaryArray.from_arrays(codes, ["west", "north", "south"])
+    columns = {"id": ["h"] * 32, "area": np.arange(32.0), "rooms": [1, 2] * 16, "town": towns}
+    table = pa.table({**columns, "price": np.arange(32.0) % 7})
+    sink, open_writer = pa.BufferOutputStream(), pa.ipc.new_file if is_file else pa.ipc.new_stream
+    with open_writer(sink, table.schema) as writer:
+        writer.write_table(table)
+    content = sink.getvalue().to_pybytes()
+    before, after = {
+        "offsets": (
+            np.array([0, 4, 9, 14], np.int32).tobytes(),
+            np.array([0, 4, 9, 2**30], np.int32).tobytes(),
+        ),
+        "codes": (np.array(codes).tobytes(), np.full(32, 2**30, np.int32).tobytes()),
+        "text": (b"westnorthsouth", b"westn\xff\xffthsouth"),
+    }[damage]
+    assert content.count(before) == 1
+    Path("damaged.arrow").write_bytes(content.replace(before, after))
+    assert not_matching("damaged.arrow cannot be read: ", refusals(run, "damaged.arrow")) == []
+    ended = run("inspect", "damaged.arrow")
+    assert (ended.code, "cannot be read" in ended.err) == (2, True)
+
+
+@pytest.mark.parametrize("unit", ["day", "s", "ms", "us", "text"])
+def test_dates_that_no_calendar_has(run, unit: str) -> None:
+    """Years beyond 9999, and the year 0, are no dates: such a value is missing, and named."""
+    n, day = 120, np.datetime64("2020-01-01", "D") + np.arange(120)
+    if unit == "text":
+        days = pa.array([*map(str, day[:-1]), "0000-01-01"])
+    elif unit == "day":
+        days = pa.array([*(day[:-1].astype(int)), 2**31 - 1], pa.int32()).cast(pa.date32())
+    else:
+        moments = day.astype(f"datetime64[{unit}]").astype(np.int64)
+        moments[-1] = 2**62
+        days = pa.array(moments).cast(pa.timestamp(unit, "UTC"))
+    write_as(pa.table({"a": np.sin(np.arange(n)), "day": days, "y": np.arange(n) % 7.0}), "far.arrow")
+    ended = run("inspect", "far.arrow", "-t", "y")
+    assert ended.code == 0, ended.err
+    assert "1 value is no date, such as" in " ".join(ended.out.split())
+    assert run("fit", "far.arrow", "-t", "y", "--config", "untrained.toml", "-o", "out.gpx").code == 0
+    ended = run("predict", "out.gpx", "far.arrow", "--keep", "a", "-o", "out.csv")
+    assert (ended.code, "day" in ended.err) == (0, True), ended.err
+    assert pacsv.read_csv("out.csv")["mean"].null_count == 1
+
+
+def test_a_target_whose_squared_error_overflows_is_named(run) -> None:
+    Path("far.csv").write_bytes(GOOD + b"h5,50,2,west,-2e200\n")
+    messages = refusals(run, "far.csv", ("evaluate", "report"))
+    assert not_matching(r"Row 6 of far.csv: the target is 2e\+200 in magnitude", messages) == []
 
 
 def test_lists_and_structures_are_refused(run) -> None:

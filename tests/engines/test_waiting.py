@@ -103,7 +103,7 @@ def test_all_workers_paused_before_any_task_is_given_to_them(cluster: FakeCluste
     "change",
     [
         lambda c: c.worker(A, "paused", executing=1),  # it finishes the tasks that it has begun
-        lambda c: c.worker(B),  # another worker runs some of the tasks
+        lambda c: c.worker(B, executing=1),  # another worker runs some of the tasks
         lambda c: c.worker(A, tasks=["of another client"]),
     ],
 )
@@ -118,6 +118,22 @@ def test_a_worker_that_is_silent_is_named_within_a_minute(cluster: FakeCluster) 
     cluster.worker(B, tasks=())
     assert watch(cluster, 3000, (B,)) < 60
     assert f"Worker {A} has not replied for 45 s" in cluster.error
+
+
+@pytest.mark.parametrize("status", ["running", "paused"])
+@pytest.mark.parametrize("tasks", [(), (INNER,)])
+def test_workers_that_wait_for_a_silent_one(cluster: FakeCluster, tasks: Any, status: str) -> None:
+    """A holds results that B needs; B replies, but can run no task."""
+    cluster.worker(A, status, tasks=tasks)
+    cluster.worker(B)
+    assert watch(cluster, 3000, (B,)) < 60
+    assert f"Worker {A} " in cluster.error
+
+
+def test_workers_that_wait_for_data_of_others(cluster: FakeCluster) -> None:
+    cluster.worker(A, tasks=())
+    cluster.worker(B)
+    assert watch(cluster, 3000, (A, B)) is None
 
 
 @pytest.mark.parametrize("replies", [True, False])

@@ -5,6 +5,7 @@ The answers must be those of this process, or a ClusterError must come within a 
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
 import threading
@@ -27,6 +28,8 @@ ERROR_WITHIN = 60.0
 """Seconds from the change of the workers to an error."""
 STOPPED = 90.0
 """Seconds for which a worker is stopped."""
+ROUND_WITHIN = 240.0
+"""Seconds after which a round is ended: the start of a cluster, a stopped worker, and its end."""
 N_WORKERS = 3
 _CONFIG = {
     "distributed.scheduler.work-stealing-interval": "5ms",
@@ -44,7 +47,7 @@ class SlowRBF(RBF):
 
 
 class Round(NamedTuple):
-    """How one operation ended: "right", "error" (a ClusterError), "wrong" or "late"."""
+    """How one operation ended: "right", "error" (a ClusterError), "wrong", "late" or "hangs"."""
 
     end: str
     seconds: float
@@ -150,7 +153,30 @@ def _changing(change: Change, cluster: Any, client: Any) -> Iterator[None]:
 
 
 def tried(scenario: str, operation: str) -> Round:
-    """Run an operation once on a new cluster, whose workers change meanwhile."""
+    """Run an operation once on a new cluster, whose workers change meanwhile.
+
+    This is done in a process of its own, which is ended with its workers after `ROUND_WITHIN`.
+    """
+    fork = multiprocessing.get_context("fork")  # the parent only waits; it has neither a cluster nor threads
+    receiver, sender = fork.Pipe(duplex=False)
+    process = fork.Process(target=_report, args=(sender, scenario, operation))
+    process.start()
+    sender.close()
+    try:
+        if not receiver.poll(ROUND_WITHIN):
+            return Round("hangs", ROUND_WITHIN)
+        return Round(*receiver.recv())
+    except EOFError:
+        return Round("wrong", 0.0, "the process has ended without an answer")
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid or 0, signal.SIGKILL)
+        process.join()
+        receiver.close()
+
+
+def _report(sender: Any, scenario: str, operation: str) -> None:
+    os.setsid()  # its workers are ended with it
     X, y, X_new = _data()
     truth = _model(RBF).fit(X, y).predict(X_new)
     with (
@@ -164,16 +190,23 @@ def tried(scenario: str, operation: str) -> Round:
         began = time.monotonic()
         try:
             with _changing(SCENARIOS[scenario], cluster, client):
-                if operation == "fit":
-                    model.fit(X, y)
-                if operation == "lazy":
-                    mean = model.predict(da.from_array(X_new, chunks=(20, 2))).compute()
-                else:
-                    mean = model.predict(X_new)
+                mean = _answer(model, operation)
         except ClusterError as error:
             seconds = time.monotonic() - began
-            return Round("error" if seconds < ERROR_WITHIN else "late", seconds, str(error))
+            ended = Round("error" if seconds < ERROR_WITHIN else "late", seconds, str(error))
         except Exception as error:
-            return Round("wrong", time.monotonic() - began, f"{type(error).__name__}: {error}")
-    right = bool(np.allclose(mean, truth, rtol=0, atol=1e-8))
-    return Round("right" if right else "wrong", time.monotonic() - began)
+            ended = Round("wrong", time.monotonic() - began, f"{type(error).__name__}: {error}")
+        else:
+            right = bool(np.allclose(mean, truth, rtol=0, atol=1e-8))
+            ended = Round("right" if right else "wrong", time.monotonic() - began)
+        sender.send(tuple(ended))
+        signal.pause()  # until it is killed: closing a cluster takes longer than the round
+
+
+def _answer(model: DistributedGPRegressor, operation: str) -> np.ndarray:
+    X, y, X_new = _data()
+    if operation == "fit":
+        model.fit(X, y)
+    if operation == "lazy":
+        return model.predict(da.from_array(X_new, chunks=(20, 2))).compute()
+    return model.predict(X_new)

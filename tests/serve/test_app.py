@@ -36,9 +36,10 @@ SOLD = datetime(2024, 3, 1, 12)
 TABLE = pa.table({"area": [1.0], "new": [True], "</script>": ["north"], "sold": [SOLD]})
 
 
-def stream(table: pa.Table) -> bytes:
+def stream(table: pa.Table, compression: str | None = None) -> bytes:
     sink = io.BytesIO()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
+    options = pa.ipc.IpcWriteOptions(compression=compression)
+    with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
         writer.write_table(table)
     return sink.getvalue()
 
@@ -237,6 +238,10 @@ def test_limits(model: Any) -> None:
         assert "more than 3 rows" in client.post("/predict", json={"rows": [ROW] * 4}).json()["detail"]
         assert client.post("/explain", json={"rows": [ROW] * 3}).status_code == 413
         assert post_arrow(client, stream(pa.concat_tables([TABLE] * 4))).status_code == 413
+        bomb = stream(pa.table({"area": ["x" * 30_000]}), compression="zstd")
+        assert len(bomb) < 1000
+        unpacked = post_arrow(client, bomb)
+        assert (unpacked.status_code, "20,000 bytes" in unpacked.json()["detail"]) == (413, True)
         long = json.dumps({"rows": [ROW], "more": "x" * 3000}).encode()
         kind = {"content-type": "application/json"}
         assert client.post("/predict", content=long, headers=kind).status_code == 413

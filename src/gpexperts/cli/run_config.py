@@ -37,6 +37,10 @@ TABLE_KEYS: dict[str, str] = {
     **{name: "names" if name == "na_values" else "text" for name in TABLE_OPTIONS},
 }  # fmt: skip
 """Keys of [table], and what each takes."""
+_MAX_BYTES = 16_000_000
+_MAX_DOTS = 1000
+"""In a line: the parser takes memory in proportion to the square of the parts of a key."""
+_STRINGS = re.compile(r'"(?:[^"\\\n]|\\.)*"|\'[^\'\n]*\'')
 
 
 def read_config(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -50,10 +54,7 @@ def read_config(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     table : dict
         What [table] holds; keys are those of `TABLE_KEYS`.
     """
-    try:
-        config = tomllib.loads(path.read_text(encoding="utf-8"))
-    except tomllib.TOMLDecodeError as error:
-        raise ValueError(f"{path} is not valid TOML: {error}.") from error
+    config = _parsed(path)
     table = config.pop("table", {})
     if not isinstance(table, dict):
         raise ValueError(f"{path}: table is a TOML table, [table], not {table!r}.")
@@ -70,6 +71,23 @@ def read_config(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
             f"{path} sets {', '.join(unknown)} in [table]; its keys are {', '.join(TABLE_KEYS)}."
         )
     return config, {key: _checked(path, key, value) for key, value in table.items()}
+
+
+def _parsed(path: Path) -> dict[str, Any]:
+    with path.open("rb") as file:
+        content = file.read(_MAX_BYTES + 1)  # a device has no end
+    if len(content) > _MAX_BYTES:
+        raise ValueError(f"{path} is no configuration: it has more than {_MAX_BYTES:,} bytes.")
+    try:
+        text = content.decode("utf-8-sig")
+        deepest = max((line.count(".") for line in _STRINGS.sub("", text).splitlines()), default=0)
+        if deepest > _MAX_DOTS:
+            raise ValueError(f"a line has {deepest:,} dots outside of texts; a key may have few parts")
+        return tomllib.loads(text)
+    except ValueError as error:  # also of the encoding, and of integers with too many digits
+        raise ValueError(f"{path} is not valid TOML: {str(error).rstrip('.')}.") from error
+    except RecursionError as error:
+        raise ValueError(f"{path} is not valid TOML: its values are nested too deeply.") from error
 
 
 def _checked(path: Path, key: str, value: Any) -> Any:

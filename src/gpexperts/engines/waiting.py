@@ -93,14 +93,22 @@ class Waiting:
             return None
 
     def _check_workers(self, at_work: list[str], unfinished: str, now: float) -> None:
-        """Raise an error if all workers that are to run the tasks have been unable to for too long."""
+        """Raise an error if all workers that are to run the tasks have been unable to for too long.
+
+        A worker that replies but runs no task may wait for results that a silent worker holds.
+        """
         concerned = [address for address in at_work if address in self._workers] or list(self._workers)
         if not concerned or now - self._progress <= self._patience:
             return
-        if min(self._workers[address].idle_for(now) for address in concerned) <= self._patience:
+        if min(self._workers[address].unable_for(now) for address in concerned) <= self._patience:
             return
-        address = concerned[0]
-        others = f" (and {len(concerned) - 1} more)" if len(concerned) > 1 else ""
+        at_fault = [address for address in concerned if self._workers[address].idle_for(now) > self._patience]
+        if not at_fault:
+            at_fault = [a for a, worker in self._workers.items() if worker.silent_for(now) > self._patience]
+        if not at_fault:
+            return
+        address = at_fault[0]
+        others = f" (and {len(at_fault) - 1} more)" if len(at_fault) > 1 else ""
         worker = self._workers[address]
         if worker.paused_since is not None:
             raise ClusterError(
@@ -121,6 +129,7 @@ class _Worker:
     def __init__(self, now: float) -> None:
         self._last_seen: float | None = None
         self._heard = now
+        self._waits_since: float | None = None
         self.paused_since: float | None = None
         self.memory = ""
 
@@ -130,7 +139,10 @@ class _Worker:
             self._last_seen, self._heard = info.get("last_seen"), now
         metrics = info.get("metrics", {})
         # A paused worker starts no task, but ends those that it has started.
-        starved = info.get("status") == _PAUSED and not metrics.get("task_counts", {}).get("executing")
+        counts = metrics.get("task_counts", {})
+        starved = info.get("status") == _PAUSED and not counts.get("executing")
+        runs = not counts or counts.get("executing") or counts.get("long-running")
+        self._waits_since = None if runs else (self._waits_since or now)
         self.paused_since = (self.paused_since or now) if starved else None
         used, limit = metrics.get("memory"), info.get("memory_limit")
         self.memory = " of ".join(readable_size(int(size)) for size in (used, limit) if size)
@@ -139,7 +151,16 @@ class _Worker:
     def idle_for(self, now: float) -> float:
         """Seconds for which the worker has been paused or silent."""
         paused = 0.0 if self.paused_since is None else now - self.paused_since
-        return max(paused, now - self._heard)
+        return max(paused, self.silent_for(now))
+
+    def silent_for(self, now: float) -> float:
+        """Seconds since the scheduler has heard of the worker."""
+        return now - self._heard
+
+    def unable_for(self, now: float) -> float:
+        """Seconds for which the worker has been paused or silent, or has run no task."""
+        waits = 0.0 if self._waits_since is None else now - self._waits_since
+        return max(waits, self.idle_for(now))
 
 
 async def identity(client: Any) -> Any:

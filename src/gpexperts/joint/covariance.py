@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.sparse import csr_array, eye_array, vstack
+from scipy.sparse import csr_array, dia_array, vstack
 
 from gpexperts.engines import ThreadEngine
 from gpexperts.exceptions import MemoryBudgetError
@@ -128,7 +128,7 @@ def error_covariance(linear: LinearPredictions, engine: ThreadEngine, budget: in
     The diagonal is at least the variance of `predict`, which NPAE's nugget makes a little larger.
     """
     rows, W = linear.rows(), linear.weights
-    V = csr_array(vstack([eye_array(len(linear.X)), -W.T], format="csr"))
+    V = csr_array(vstack([_identity(len(linear.X)), -W.T], format="csr"))
     points = np.concatenate([linear.X, rows.X])
     errors = prior_form(linear.covariance, points, V, engine, budget)
     noise = (W * row_noise(linear.covariance, rows.noise) @ W.T).toarray()
@@ -247,3 +247,8 @@ def prior_form(
 
 def _engine(predictor: Predictor) -> ThreadEngine:
     return ThreadEngine(predictor.settings["n_jobs"])
+
+
+def _identity(n: int) -> dia_array:
+    """The identity as a sparse array; `eye_array` needs SciPy 1.12."""
+    return dia_array((np.ones((1, n)), [0]), shape=(n, n))

@@ -112,7 +112,7 @@ def regions(model: Any, X: np.ndarray, error: np.ndarray, inside: np.ndarray) ->
     for number, conditions in _leaves(tree.tree_).items():
         member = leaves == number
         rmse = float(np.sqrt(np.mean(error[member] ** 2)))
-        alone = float(np.abs(error[member]).max()) ** 2 > 0.5 * member.sum() * rmse**2  # one outlier
+        alone = np.abs(error[member]).max() > np.sqrt(0.5 * member.sum()) * rmse  # one outlier
         if rmse > _CLEARLY * overall and conditions and not alone:
             found.append(
                 {

@@ -231,7 +231,7 @@ def _by_expert(first: np.ndarray, error: np.ndarray, inside: np.ndarray) -> list
     bars = [
         {"expert": int(i), **_bin(first, error, inside, first == i)} for i in np.unique(first[first >= 0])
     ]
-    bars.sort(key=lambda bar: -bar["n"] * bar["rmse"] ** 2)
+    bars.sort(key=lambda bar: -np.sqrt(bar["n"]) * bar["rmse"])
     return bars[:MAX_BARS]
 
 

@@ -11,15 +11,19 @@ import numpy as np
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
+from gpexperts.exceptions import TableError
 from gpexperts.serve.inputs import Inputs
 from gpexperts.serve.problems import Problem
 from gpexperts.tables.arrow import pa
+from gpexperts.tables.unpacked import arrow_bytes
 
 __all__ = ["ARROW", "JSON", "Limits", "level_of", "read_rows", "written"]
 
 JSON = "application/json"
 ARROW = "application/vnd.apache.arrow.stream"
 _DEFAULT_LEVEL = 0.95
+_UNPACKED = 10
+"""A compressed table may unpack to this times the bytes of the longest request."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +60,7 @@ async def read_rows(request: Request, inputs: Inputs, limits: Limits, most: int,
         raise Problem(415, f"The content type is {kind!r}; expected {' or '.join(kinds)}.")
     body = await _body(request, limits)
     if kind == ARROW:
-        table = _table(body, most)
+        table = _table(body, most, _UNPACKED * limits.body_bytes)
         return inputs.encode_table(table)
     rows = _rows(body)
     if len(rows) > most:
@@ -134,10 +138,15 @@ _DECODER = json.JSONDecoder(parse_constant=_no_constant)
 _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
-def _table(body: bytes, most: int) -> Any:
+def _table(body: bytes, most: int, most_bytes: int) -> Any:
     """Read an Arrow stream batch by batch, so that too many rows are refused before all are read."""
     batches, n_rows = [], 0
     try:
+        if arrow_bytes(body, most_bytes) > most_bytes:
+            raise Problem(
+                413,
+                f"The table unpacks to more than {most_bytes:,} bytes; send the rows in several requests.",
+            )
         with pa.ipc.open_stream(body) as reader:
             for batch in reader:
                 n_rows += batch.num_rows
@@ -146,7 +155,7 @@ def _table(body: bytes, most: int) -> Any:
                 batches.append(batch)
             table = pa.Table.from_batches(batches, reader.schema)
         table.validate(full=True)
-    except (pa.ArrowException, OSError) as error:
+    except (TableError, pa.ArrowException, OSError) as error:
         raise Problem(400, f"The request is not an Arrow stream: {error}.") from error
     if len(set(table.column_names)) < table.num_columns:
         raise Problem(422, "Several columns of the table have the same name.")

@@ -10,7 +10,7 @@ import numpy as np
 from gpexperts.exceptions import TableError
 from gpexperts.schema import TableColumn
 from gpexperts.tables.arrow import pa, pc
-from gpexperts.tables.dates import ISO, parse_dates
+from gpexperts.tables.dates import ISO, parse_dates, shown_value, stored_dates
 from gpexperts.tables.dialect import NA_TEXTS, Dialect, TableOptions
 from gpexperts.tables.numbers import PLAIN, NumberFormat, number_format, parse_numbers
 
@@ -75,7 +75,7 @@ class Converter:
                 unreadable |= bad
                 counts[column.name] = int(bad.sum())
                 first = int(np.flatnonzero(bad)[0])
-                examples[column.name] = (first, str(raw[first].as_py()))
+                examples[column.name] = (first, shown_value(raw[first]))
         return Converted(pa.table(converted), unreadable, examples, counts)
 
     def _without_missing(self, values: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -105,10 +105,10 @@ class Converter:
                 return _booleans(values)
             if column.kind == "date":
                 if is_text(values.type):
-                    return parse_dates(values, column.format or ISO)
+                    values = parse_dates(values, column.format or ISO)
                 if not pa.types.is_temporal(values.type):
                     raise pa.ArrowInvalid("not a date")
-                return values.cast(pa.timestamp("us"), safe=False)
+                return stored_dates(values)
             if type_kind(values.type) == "unsupported":
                 raise pa.ArrowInvalid("not a category")
             return values.cast(pa.string())

@@ -1,14 +1,15 @@
-"""Dates that are written as text."""
+"""Dates: written as text, or stored in other units."""
 
 from __future__ import annotations
 
+from datetime import date
 from typing import NamedTuple
 
 import numpy as np
 
 from gpexperts.tables.arrow import pa, pc
 
-__all__ = ["ISO", "DateFormat", "date_format", "parse_dates"]
+__all__ = ["ISO", "DateFormat", "date_format", "parse_dates", "shown_value", "stored_dates"]
 
 ISO = "iso"
 """2024-01-31, also with a time and an offset."""
@@ -25,6 +26,10 @@ _DAYS = (
     "%b %d, %Y",
 )
 _TIMES = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p", "T%H:%M:%S")
+_YEARS = ((1, 1, 1), (9999, 12, 31))
+"""What Python's dates can hold; a year of 50,000 is possible in Parquet."""
+_PER_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000}
+_FIRST_DAY, _LAST_DAY = (date(*day).toordinal() - date(1970, 1, 1).toordinal() for day in _YEARS)
 _OFFSET = r"\d[ T]?\d\d:\d\d(:\d\d(\.\d+)?)?\s*(Z|[+-]\d\d:?\d\d)$"
 
 
@@ -90,3 +95,25 @@ def _one(text: str | None) -> np.datetime64 | None:
         return np.datetime64(text.strip().replace(" ", "T"), "us")
     except ValueError:
         return None
+
+
+def stored_dates(values: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return dates and time stamps of any unit as microseconds; null outside of the years 1 to 9999."""
+    unit = str(values.type.unit) if pa.types.is_timestamp(values.type) else "ms"
+    if unit != "ns":  # 64 bits of nanoseconds are 292 years
+        days = pa.types.is_date32(values.type)
+        per_day = 1 if days else _PER_DAY[unit]
+        numbers = (values.cast(pa.int32()) if days else values).cast(pa.int64())
+        known = pc.and_(
+            pc.greater_equal(numbers, _FIRST_DAY * per_day), pc.less(numbers, (_LAST_DAY + 1) * per_day)
+        )
+        values = pc.if_else(known, values, pa.scalar(None, values.type))
+    return values.cast(pa.timestamp("us"), safe=False)
+
+
+def shown_value(value: pa.Scalar) -> str:
+    """Return a value of a column for a message; Python has no dates after the year 9999."""
+    try:
+        return str(value.as_py())
+    except (OverflowError, ValueError):
+        return f"{value.type} {value.cast(pa.int32() if pa.types.is_date32(value.type) else pa.int64())}"

@@ -20,6 +20,8 @@ _SAMPLE_ROWS = 200
 _SEPARATORS = ",;\t|"
 NA_TEXTS = (*pacsv.ConvertOptions().null_values, "None", "none", "?", "-", "--", "–", "—")
 """Texts that stand for a missing value."""
+_MAX_NA_BYTES = 10_000
+"""Of further texts: Arrow has at most 32,767 nodes for their letters, and crashes when there are more."""
 _MARKS = {  # longer marks first: the mark of UTF-32 begins with that of UTF-16
     codecs.BOM_UTF32_LE: "utf-32", codecs.BOM_UTF32_BE: "utf-32",
     codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16",
@@ -48,10 +50,16 @@ class TableOptions:
             )
         if self.thousands is not None and self.thousands == self.decimal:
             raise TableError(f"--thousands and --decimal are both {self.decimal!r}; they must differ.")
+        n_bytes = sum(len(text.encode(errors="surrogatepass")) for text in self.na_values)
+        if n_bytes > _MAX_NA_BYTES:
+            raise TableError(
+                f"--na-values: {len(self.na_values):,} values of {n_bytes:,} bytes; together they may have "
+                f"up to {_MAX_NA_BYTES:,} bytes."
+            )
         if self.encoding is not None:
             try:
-                codecs.lookup(self.encoding)
-            except LookupError as error:
+                "a".encode(self.encoding)  # a codec that is not of text, such as zip, is a LookupError, too
+            except (LookupError, ValueError) as error:
                 raise TableError(
                     f"--encoding {self.encoding!r} is unknown; try utf-8, cp1252, latin-1 or utf-16."
                 ) from error

@@ -41,6 +41,8 @@ def readable_errors(source: str, names: Sequence[str] = ()) -> Iterator[None]:
         yield
     except TableError:
         raise
+    except UnicodeDecodeError as error:
+        raise TableError(f"{display_name(source)} cannot be read: names in it are not UTF-8.") from error
     except (pa.ArrowException, OSError) as error:
         lines = str(error).strip().splitlines() or [type(error).__name__]
         raise TableError(f"{display_name(source)} cannot be read: {_rewritten(lines[0], names)}") from error

@@ -14,7 +14,7 @@ from gpexperts.tables.dialect import TableOptions
 from gpexperts.tables.formats import STANDARD_STREAM, format_of
 from gpexperts.tables.messages import readable_errors
 from gpexperts.tables.reader import TableReader, signature, too_wide
-from gpexperts.tables.unpacked import arrow_bytes, check_unpacked, parquet_bytes
+from gpexperts.tables.unpacked import arrow_bytes, check_unpacked, most_bytes, parquet_bytes
 
 __all__ = ["TableReader", "open_table"]
 
@@ -75,10 +75,10 @@ class _Parquet(TableReader):
         check_unpacked(self.source, parquet_bytes(self._file.metadata, in_memory))
 
     def _read(self, columns: list[str], types: Mapping[str, pa.DataType]) -> pa.Table:
-        return self._file.read(columns=columns)
+        return _valid(self._file.read(columns=columns))
 
     def _batches(self, columns: list[str], types: Mapping[str, pa.DataType]) -> Iterable[pa.RecordBatch]:
-        return self._file.iter_batches(batch_size=16_384, columns=columns)
+        return map(_valid, self._file.iter_batches(batch_size=16_384, columns=columns))
 
 
 class _Arrow(TableReader):
@@ -92,7 +92,10 @@ class _Arrow(TableReader):
             super().__init__(path, reader.schema.names)
 
     def _check_unpacked(self, in_memory: bool) -> None:
-        check_unpacked(self.source, arrow_bytes(self.source, self._is_file))  # a batch is unpacked whole
+        with pa.OSFile(self._path) as file:
+            file.seek(8 if self._is_file else 0)  # the file format is the streaming format between two marks
+            n_bytes = arrow_bytes(file, most_bytes(self.source))
+        check_unpacked(self.source, n_bytes)  # a batch is unpacked whole
 
     def _open(self, columns: list[str] | None) -> Any:
         fields = None if columns is None else sorted(self.names.index(name) for name in columns)
@@ -102,11 +105,17 @@ class _Arrow(TableReader):
 
     def _read(self, columns: list[str], types: Mapping[str, pa.DataType]) -> pa.Table:
         with self._open(columns) as reader:
-            return reader.read_all().select(columns)
+            return _valid(reader.read_all()).select(columns)
 
     def _batches(self, columns: list[str], types: Mapping[str, pa.DataType]) -> Iterable[pa.RecordBatch]:
         with self._open(columns) as reader:
             if self._is_file:
-                yield from (reader.get_batch(i) for i in range(reader.num_record_batches))
+                yield from (_valid(reader.get_batch(i)) for i in range(reader.num_record_batches))
             else:
-                yield from reader
+                yield from map(_valid, reader)
+
+
+def _valid(rows: Any) -> Any:
+    """Refuse damaged arrays: Arrow trusts lengths and offsets of a file, and reads outside of its memory."""
+    rows.validate(full=True)
+    return rows

@@ -131,8 +131,22 @@ def predict_rows(model: Any, reader: TableReader, targets: Sequence[TableColumn]
         raise TableError(
             f"{display_name(reader.source)} has no rows to compare with. {tally.sentence()}".strip()
         )
+    _check_squares(reader.source, y_, mean_, rows_)
     same = table_ is not None and table_.sha256 == seen.hexdigest()
     return TablePredictions(pa.concat_tables(inputs), y_, mean_, std_, rows_, outside, seconds, tally, same)
+
+
+def _check_squares(source: str, y: np.ndarray, mean: np.ndarray, rows: np.ndarray) -> None:
+    """Refuse a target so far from its prediction that the sum of squared errors is no finite number."""
+    with np.errstate(over="ignore"):
+        size = np.abs(y - mean).reshape(len(y), -1).max(axis=1)
+        worst = int(np.argmax(size))
+        finite = np.isfinite(size[worst] * size[worst] * size.size)
+    if not finite:
+        raise TableError(
+            f"Row {rows[worst]} of {display_name(source)}: the target is {np.max(np.abs(y[worst])):.3g} in "
+            "magnitude, so far from its prediction that the sum of squared errors overflows. Correct the row."
+        )
 
 
 def predict_table(

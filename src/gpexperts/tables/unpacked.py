@@ -62,16 +62,17 @@ def parquet_bytes(metadata: Any, in_memory: bool) -> int:
     return max(pages, metadata.num_rows * metadata.num_columns * _DOUBLE if in_memory else 0)
 
 
-def arrow_bytes(path: str, is_file: bool) -> int:
-    """Return the bytes of the unpacked arrays of an Arrow file, or of its rows if they are more."""
-    n_bytes, most = 0, most_bytes(path)
-    with pa.OSFile(path) as file:
-        file.seek(8 if is_file else 0)  # the file format is the streaming format between two marks
-        for message in pa.ipc.MessageReader.open_stream(file):
-            if message.type in ("record batch", "dictionary"):
-                n_bytes += _unpacked(message)
-            if n_bytes > most:
-                break
+def arrow_bytes(stream: Any, most: int) -> int:
+    """Return the bytes of the unpacked arrays of an Arrow stream, or of its rows if they are more.
+
+    Counting stops when there are more than `most`. `stream` is an Arrow file, or bytes.
+    """
+    n_bytes = 0
+    for message in pa.ipc.MessageReader.open_stream(stream):
+        if message.type in ("record batch", "dictionary"):
+            n_bytes += _unpacked(message)
+        if n_bytes > most:
+            break
     return n_bytes
 
 
