@@ -18,7 +18,8 @@ HEAD_BYTES = 1024**2
 """The first row must end within this, and the dialect is guessed from it."""
 _SAMPLE_ROWS = 200
 _SEPARATORS = ",;\t|"
-NA_TEXTS = (*pacsv.ConvertOptions().null_values, "None", "none", "?", "-", "--", "–", "—")
+_NOT_GIVEN = ("None", "none", "n.a.", "k.A.", "k. A.", "?", "-", "--", "–", "—")
+NA_TEXTS = (*pacsv.ConvertOptions().null_values, *_NOT_GIVEN)
 """Texts that stand for a missing value."""
 _MARKS = {  # longer marks first: the mark of UTF-32 begins with that of UTF-16
     codecs.BOM_UTF32_LE: "utf-32", codecs.BOM_UTF32_BE: "utf-32",
