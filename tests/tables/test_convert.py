@@ -26,6 +26,7 @@ def converted(
     ("column", "values", "expected"),
     [
         (TableColumn("a", "number", format=",."), ["1.234,5", "NA", "2"], [1234.5, None, 2.0]),
+        (TableColumn("a", "number"), ["1", "k.A.", "n.a."], [1.0, None, None]),
         (TableColumn("a", "number"), [1, None, 3], [1.0, None, 3.0]),
         (TableColumn("a", "number"), [1.5, float("nan"), 3], [1.5, None, 3.0]),
         (TableColumn("a", "number"), [True, False], [1.0, 0.0]),

@@ -18,7 +18,8 @@ HEAD_BYTES = 1024**2
 """The first row must end within this, and the dialect is guessed from it."""
 _SAMPLE_ROWS = 200
 _SEPARATORS = ",;\t|"
-NA_TEXTS = (*pacsv.ConvertOptions().null_values, "None", "none", "?", "-", "--", "–", "—")
+_NOT_GIVEN = ("None", "none", "n.a.", "k.A.", "k. A.", "?", "-", "--", "–", "—")
+NA_TEXTS = (*pacsv.ConvertOptions().null_values, *_NOT_GIVEN)
 """Texts that stand for a missing value."""
 _MAX_NA_BYTES = 10_000
 """Of further texts: Arrow has at most 32,767 nodes for their letters, and crashes when there are more."""
