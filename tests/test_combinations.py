@@ -81,7 +81,8 @@ CALLS: dict[str, list[Callable[[Any, Any], Any]]] = {
 
 
 def table() -> dict[str, dict[str, str]]:
-    lines = [line.strip("| ").split(" | ") for line in PAGE.read_text().splitlines() if line.startswith("|")]
+    section = PAGE.read_text().split("## What works together\n")[1].split("\n## ")[0]
+    lines = [line.strip("| ").split(" | ") for line in section.splitlines() if line.startswith("|")]
     (_, *columns), _, *rows = lines
     return {row[0]: dict(zip(columns, row[1:], strict=True)) for row in rows}
 

@@ -194,7 +194,7 @@ class Predictor:
         reporters().start("evaluating experts", len(X))
         # Queries that share experts share the blocks k(X_i, X_j), if they are in the same batch.
         order = np.lexsort(index.T[::-1]) if index.shape[1] else np.arange(len(X))
-        size = len(X)
+        size = max(1, len(X))
         if size > SMALLEST_BATCH:  # the budget of "auto" is read from the system
             size = batch_size(experts, request, index.shape[1], self.settings.work_budget)
         for start in range(0, len(X), size):

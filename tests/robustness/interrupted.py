@@ -70,7 +70,7 @@ def check_nothing_is_left_running() -> None:
         time.sleep(0.01)
     with blas_threads(1):  # completes what an interrupt may have left undone
         pass
-    assert threads._restore is None
+    assert threads._before is None
 
 
 def interrupt_fit(rounds: int, folder: Path) -> int:
