@@ -13,7 +13,7 @@ import joint_section
 from bars_section import continuity, latency, sizes, smooth
 from peers_section import peers
 from pictures import draw_scale
-from summaries import Row, by_rows, latest, markdown_table, per_query, plain, seconds, values
+from summaries import Row, by_rows, latest, markdown_table, median, per_query, plain, seconds, values
 
 INTRODUCTION = """# Benchmarks
 
@@ -63,14 +63,18 @@ def write() -> None:
 def scale(results: list[Row]) -> str:
     """Numbers, growth exponents and a picture."""
     draw_scale(results)
-    head = ["data", "rows", "experts", "K", "fit s", "first µs/query", "again µs/query"]
+    head = ["data", "rows", "seeds", "experts", "chosen", "fit s", "first µs/query", "again µs/query"]
     head += ["1,000 queries µs/query", "1 query per 29 rows µs/query", "peak GB", "SMSE", "MSLL", "coverage"]
-    done = sorted((r for r in results if r["status"] == "done"), key=lambda r: (r["data"], r["rows"]))
+    cases: dict[tuple[str, int], list[Row]] = {}
+    for r in sorted(results, key=lambda r: (r["data"], r["rows"], r["seed"])):
+        if r["status"] == "done":
+            cases.setdefault((r["data"], r["rows"]), []).append(r)
+    done = [{**runs[0], **(median(runs) or {}), "runs": runs} for runs in cases.values()]
     rows = [
         [
-            r["data"], f"{r['rows']:,}", f"{r['n_experts']:,}", str(r["n_selected"]), seconds(r, "fit"),
-            *(f"{1e6 * per_query(r, prediction):.0f}" for prediction in _PREDICTIONS),
-            f"{r['peak_gb']:.2f}", f"{r['smse']:.4f}", f"{r['msll']:.3f}", f"{r['coverage']:.3f}",
+            r["data"], f"{r['rows']:,}", str(len(r["runs"])), f"{r['n_experts']:,}", r["chosen"],
+            seconds(r, "fit"), *(f"{1e6 * per_query(r, prediction):.0f}" for prediction in _PREDICTIONS),
+            f"{r['peak_gb']:.2f}", _ranged(r, "smse", 4), _ranged(r, "msll", 3), f"{r['coverage']:.3f}",
         ]
         for r in done
     ]  # fmt: skip
@@ -90,12 +94,20 @@ def scale(results: list[Row]) -> str:
                 f"again {ratio[1]:.2f}, 1,000 queries {ratio[2]:.2f}, 1 query per 29 rows {ratio[3]:.2f}."
             )
     about = (
-        "*First*: 100,000 queries, factors computed. *Again*: the same with kept factors. *1,000 queries*: "
-        "few queries share experts. *1 query per 29 rows*: the same number of queries per expert at every "
-        "size, factors computed.\n\n"
+        "Medians over seeds, with the smallest and the largest in brackets. *First*: 100,000 queries, "
+        "factors computed. *Again*: the same with kept factors. *1,000 queries*: few queries share "
+        "experts. *1 query per 29 rows*: the same number of queries per expert at every size, factors "
+        "computed.\n\n"
     )
     picture = "![time and memory against rows](scale.png)\n\n"
     return picture + about + markdown_table(head, rows) + "\n\n" + "\n".join(growth)
+
+
+def _ranged(row: Row, name: str, digits: int) -> str:
+    """The median over the seeds, and the range if there are several."""
+    found = [run[name] for run in row["runs"]]
+    ends = f" ({min(found):.{digits}f} to {max(found):.{digits}f})" if len(found) > 1 else ""
+    return f"{row[name]:.{digits}f}{ends}"
 
 
 _PREDICTIONS = ("predict", "again", "few", "in_proportion")
