@@ -61,8 +61,7 @@ def write() -> None:
 
 
 def scale(results: list[Row]) -> str:
-    """Numbers, growth exponents and a picture."""
-    draw_scale(results)
+    """Numbers; with several sizes growth exponents and a picture too."""
     head = ["data", "rows", "seeds", "experts", "chosen", "fit s", "first µs/query", "again µs/query"]
     head += ["1,000 queries µs/query", "1 query per 29 rows µs/query", "peak GB", "SMSE", "MSLL", "coverage"]
     cases: dict[tuple[str, int], list[Row]] = {}
@@ -99,7 +98,10 @@ def scale(results: list[Row]) -> str:
         "experts. *1 query per 29 rows*: the same number of queries per expert at every size, factors "
         "computed.\n\n"
     )
-    picture = "![time and memory against rows](scale.png)\n\n"
+    picture = ""
+    if growth:  # else there are too few sizes
+        draw_scale(done)
+        picture = "![time and memory against rows](scale.png)\n\n"
     return picture + about + markdown_table(head, rows) + "\n\n" + "\n".join(growth)
 
 
