@@ -57,9 +57,10 @@ class ArrayRows(RowSource):
         return self
 
     def nearest(self, points: np.ndarray, metric: np.ndarray, m: int) -> np.ndarray:
-        if self._index is None or not np.array_equal(self._index.metric, metric):
-            self._index = RowIndex(self.X, metric)
-        return self._index.nearest(points, m)[0]
+        index = self._index
+        if index is None or not np.array_equal(index.metric, metric):
+            index = self._index = RowIndex(self.X, metric)
+        return index.nearest(points, m)[0]
 
     def shard_sizes(self, route: Route, n_shards: int) -> np.ndarray:
         shard = route(self.X, np.arange(self.n))
