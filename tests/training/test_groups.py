@@ -15,6 +15,7 @@ from gpexperts.training.blocks import BlockSampler
 from gpexperts.training.groups import start_by_groups
 from gpexperts.training.nearest import Stage, evidence_of_fresh_rows
 from gpexperts.training.polish import polish
+from gpexperts.training.predictive import predictive_density
 
 ENGINE = ThreadEngine(1)
 
@@ -57,6 +58,25 @@ def test_a_group_is_found_beside_a_category() -> None:
     found = start_by_groups(candidates["matern12"], sampler, ENGINE)
     assert found is not None
     assert found.metric(np.ones(5))[0] < 1 / 30
+
+
+def test_one_gross_target_does_not_decide_between_kernels() -> None:
+    X, y = grouped()
+    sampler = sampler_of(X, y)
+    drawn = sampler.fresh_neighbourhoods(np.ones(2), 300, 32)
+    row = np.flatnonzero((X == drawn.X[7, -1]).all(axis=1))
+    y[row] += 1000.0
+    candidates = candidate_covariances("auto", sampler.spread, sampler.y_spread, Standardizer.identity(2))
+    # The wrong kernel only has more noise, and would be better by far if the gross target counted in full.
+    right, wrong = (candidates["matern12"].at(np.log([0.5, 0.001, 1.0, noise])) for noise in (0.25, 4.0))
+    sampler = sampler_of(X, y)
+    score = [evidence_of_fresh_rows(kernel, sampler, ENGINE, 300, 32).score for kernel in (right, wrong)]
+    full = [
+        predictive_density(kernel, sampler.fresh_neighbourhoods(np.ones(2), 300, 32), ENGINE).log_density
+        for kernel in (right, wrong)
+    ]
+    assert full[1] > full[0]
+    assert score[0] > score[1]
 
 
 @pytest.mark.parametrize("worthwhile", [-1.0, 10.0])

@@ -70,6 +70,23 @@ def test_the_density_is_that_of_scikit_learn_s_gp(name: str, q: int) -> None:
     assert found.jittered == 0
 
 
+@pytest.mark.parametrize("p", [1, 2])
+def test_standardised_errors_are_bounded_where_that_is_wanted(p: int) -> None:
+    rows, c = rows_of(p=p), covariance("matern32")
+    rows.y[3, -1] += 40.0
+    found = predictive_density(c, rows, SERIAL, clipped=2.0)
+    density = error = 0.0
+    for X, y in zip(rows.X, rows.y, strict=True):
+        gp = GaussianProcessRegressor(c.kernel, alpha=1e-300, optimizer=None).fit(X[:-1], y[:-1])
+        mean, std = gp.predict(X[-1:], return_std=True)
+        variance = std.flat[0] ** 2
+        mean_square = min(float(np.mean((y[-1] - mean) ** 2)) / variance, 2.0**2)
+        density -= 0.5 * p * (np.log(2.0 * np.pi * variance) + mean_square)
+        error += p * mean_square * variance
+    assert found.log_density == pytest.approx(density, rel=1e-8)
+    assert found.squared_error == pytest.approx(error, rel=1e-8)
+
+
 @pytest.mark.parametrize("name", SHAPES)
 @pytest.mark.parametrize("isotropic", [False, True])
 @pytest.mark.parametrize(("p", "q", "E"), [(1, 1, np.inf), (3, 5, np.inf), (1, 13, 0.3), (3, 5, 0.02)])

@@ -20,6 +20,7 @@ from gpexperts.row_noise import observation_variance, weights
 from gpexperts.rows.base import SAMPLE_ROWS, RowSource, Units
 from gpexperts.rows.units import choose_units
 from gpexperts.training.blocks import BlockSampler
+from gpexperts.training.evidence import CLIPPED
 from gpexperts.training.likelihood import maximise_likelihood
 from gpexperts.training.nearest import Stage, is_trainable, trained_on_neighbours
 from gpexperts.training.predictive import Neighbourhoods
@@ -37,8 +38,7 @@ MANY_ROWS, PREDICTED_OF_MANY = 20_000, 3000
 WORTHWHILE = 0.005
 """Nats per row that a preparation must gain over none, beside half its standard error."""
 SCALES = tuple(np.geomspace(0.3, 3.0, 21).tolist())
-CLIPPED = 12.0
-"""As in the choice of experts: factors of the variance, and bound of standardised residuals."""
+"""Factors of the variance, as in the choice of experts."""
 _PIECE = 50
 """Systems that are solved together: few enough to stay in the cache."""
 _TINY = np.finfo(float).tiny

@@ -8,7 +8,7 @@ from gpexperts.engines.base import Engine
 from gpexperts.kernels.base import Covariance
 from gpexperts.kernels.stationary import StationaryCovariance
 from gpexperts.training.blocks import BlockSampler
-from gpexperts.training.evidence import Evidence
+from gpexperts.training.evidence import CLIPPED, Evidence
 from gpexperts.training.predictive import maximise_density, predictive_density
 
 __all__ = ["PREDICTED", "Stage", "evidence_of_fresh_rows", "is_trainable", "trained_on_neighbours"]
@@ -49,7 +49,7 @@ def evidence_of_fresh_rows(
 ) -> Evidence:
     """Mean log density and squared error of rows that training has not drawn, per row and output."""
     rows = sampler.fresh_neighbourhoods(covariance.metric(sampler.spread), n_rows, n_neighbors)
-    density = predictive_density(covariance, rows, engine)
+    density = predictive_density(covariance, rows, engine, clipped=CLIPPED)
     p = rows.y.shape[2]
     error = density.squared_error / (density.weight * p)
     return Evidence(density.log_density / (density.n_rows * p), error)
