@@ -64,7 +64,7 @@ def test_one_gross_target_does_not_decide_between_kernels() -> None:
     X, y = grouped()
     sampler = sampler_of(X, y)
     drawn = sampler.fresh_neighbourhoods(np.ones(2), 300, 32)
-    row = np.flatnonzero((X == drawn.X[7, -1]).all(axis=1))
+    row = np.flatnonzero((drawn.X[7, -1] == X).all(axis=1))
     y[row] += 1000.0
     candidates = candidate_covariances("auto", sampler.spread, sampler.y_spread, Standardizer.identity(2))
     # The wrong kernel only has more noise, and would be better by far if the gross target counted in full.
