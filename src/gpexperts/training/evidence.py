@@ -12,8 +12,8 @@ from gpexperts.training.likelihood import Block, Training
 __all__ = ["CLIPPED", "Evidence", "as_dicts", "evidence_of", "listed", "n_rows", "reason_of"]
 
 CLIPPED = 12.0
-"""Bound of standardised errors where kernels and trends are compared by rows given their neighbours: otherwise
-a single row with a gross error in its target would decide."""
+"""Bound of standardised errors where kernels and trends are compared by rows given their neighbours: a single
+row with a gross error in its target must not decide."""
 
 
 class Evidence(NamedTuple):
