@@ -26,9 +26,9 @@ from gpexperts.rows.base import SAMPLE_ROWS, Rows, RowSource, Units
 from gpexperts.rows.units import choose_units
 from gpexperts.settings import Settings
 from gpexperts.training.blocks import BlockSampler
-from gpexperts.training.compare import Start
 from gpexperts.training.likelihood import TraceRow
 from gpexperts.training.schedule import StagedTraining, train_further, train_in_stages
+from gpexperts.training.start import Start
 
 __all__ = ["ScaledRows", "Streams", "Trained", "fit_kernel", "report_step"]
 
@@ -86,7 +86,7 @@ def fit_kernel(
     layout: InputLayout,
     *,
     student: bool,
-    start: ScaledRows | None = None,
+    start: Start | None = None,
 ) -> ScaledRows:
     """Scale prepared rows and train on blocks.
 
@@ -99,8 +99,8 @@ def fit_kernel(
         Of the inputs of the rows.
     student : bool
         Whether the noise is Student-t.
-    start : ScaledRows, optional
-        The same inputs with other targets: its kernel is trained further.
+    start : Start, optional
+        A kernel that is trained further, where the kernel is trained on blocks.
     """
     units, varies = choose_units(
         *rows.summary(),
@@ -120,9 +120,11 @@ def fit_kernel(
         warn_of_few_rows(rows.n)
     trained = None
     if settings["training"] != "full" or (len(candidates) > 1 and trainable):
-        if start is not None and trainable:
-            trained = _train_further(start, candidates, sampler, units, settings)
-        trained = trained or _train_on_blocks(candidates, sampler, settings, trainable)
+        if start is not None and trainable and start.name in candidates:
+            covariance = start.applied(candidates[start.name], units, sampler.variance)
+            trained = _train_further(start.name, covariance, sampler, settings)
+        else:
+            trained = _train_on_blocks(candidates, sampler, settings, trainable)
     return ScaledRows(rows, units, sample, sampler, outputs, trainable, candidates, trained)
 
 
@@ -143,28 +145,18 @@ def _train_on_blocks(
     return _trained(staged)
 
 
-def _train_further(
-    before: ScaledRows,
-    candidates: dict[str, Covariance],
-    sampler: BlockSampler,
-    units: Units,
-    settings: Settings,
-) -> Trained | None:
-    """Train the kernel of the same inputs on; None where that is not supported."""
-    if before.trained is None or before.trained.choice is None:
-        return None
-    name = before.trained.choice.value
-    start = Start(before.trained.covariance, before.units, keeps_noise=True)
-    reporters().start("training on what the trend leaves")
+def _train_further(name: str, covariance: Covariance, sampler: BlockSampler, settings: Settings) -> Trained:
+    """Train a kernel that is nearly trained."""
+    reporters().start("training with the trend")
     staged = train_further(
         name,
-        start.applied(candidates[name], units, sampler.variance),
+        covariance,
         sampler,
         settings.engine,
         on_step=report_step,
         report=lambda message: reporters().message(1, message),
     )
-    return None if staged is None else _trained(staged)
+    return _trained(staged)
 
 
 def _trained(staged: StagedTraining) -> Trained:

@@ -10,12 +10,13 @@ row; so neighbours are of other folds too, or the model without a trend would ha
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from gpexperts.choices import Choice
 from gpexperts.columns import ColumnEncoder
+from gpexperts.engines import blas_threads
 from gpexperts.exceptions import TrendError
 from gpexperts.fit_kernel import ScaledRows
 from gpexperts.partition.assign import EXACT_ROWS
@@ -27,13 +28,13 @@ from gpexperts.rows.base import RowSource
 from gpexperts.settings import Settings
 from gpexperts.training.compare import (
     Scored,
-    Start,
     best_of,
     evidence_of,
     quick_score,
     reason_of,
     score_of_trained,
 )
+from gpexperts.training.start import Start
 from gpexperts.trend import (
     FOLDS,
     ROLES,
@@ -67,6 +68,8 @@ class Trended(NamedTuple):
     rows: RowSource
     trend: CrossFitted | None
     choices: dict[str, Choice]
+    start: Start | None = None
+    """A kernel that is nearly trained for these rows, where one has been compared."""
 
 
 def trains_first(settings: Settings) -> bool:
@@ -101,12 +104,12 @@ def fit_trend(
     if not is_auto(setting):
         reporters().start("fitting the trend")
         folded = draw_folds(rows, random_state)
-        trend = _cross_fitted(setting, folded, without, seed, levels)
+        trend = _cross_fitted(setting, folded, without, settings, seed, levels)
         assert trend is not None
         candidates = _candidates([trend], settings)
         if len(candidates) == 1:
             trend = next(iter(candidates.values())).finished()
-            return Trended(rows.mapped(trend), trend, {})
+            return Trended(rows.mapped(trend), trend, {}, _start(without, "noise"))
         return _Comparison(rows, settings, seed, encoder, without, folded.labels(rows.n)).chosen(
             candidates, {}
         )
@@ -121,7 +124,8 @@ def fit_trend(
     fitted: list[CrossFitted] = []
     for name in _names(rows, without, settings):
         try:
-            found = _cross_fitted(name, folded, without, seed, levels, worst=hopeless * none.relative_error)
+            worst = hopeless * none.relative_error
+            found = _cross_fitted(name, folded, without, settings, seed, levels, worst=worst)
         except TrendError as error:
             reporters().message(1, f"trend: {error}")
             continue
@@ -142,6 +146,7 @@ def _cross_fitted(
     setting: Any,
     folded: FoldedRows,
     scaled: ScaledRows | None,
+    settings: Settings,
     seed: int,
     levels: np.ndarray,
     worst: float = np.inf,
@@ -157,7 +162,8 @@ def _cross_fitted(
         X / covariance.metric(scaled.sampler.spread), min(INDUCING, len(X)), np.random.RandomState(seed)
     )
     Z = np.unique(sorted_parts(scaled.sample, labels).centroids, axis=0)
-    return cross_fit_sparse(InducingPoints(covariance, Z), scaled.units, folded, worst=worst)
+    with blas_threads(quick_engine(settings).n_workers):  # large products
+        return cross_fit_sparse(InducingPoints(covariance, Z), scaled.units, folded, worst=worst)
 
 
 def _no_choice(rows: RowSource, settings: Settings) -> str:
@@ -221,7 +227,10 @@ class _Comparison(NamedTuple):
         for name, rows in mapped.items():
             if cannot_win(name, candidates, scores):
                 continue
-            scores[name] = self._score(rows, keeps_noise=candidates[name].trend.name == SPARSE)
+            keeps: Literal["lengths", "noise"] = (
+                "noise" if candidates[name].trend.name == SPARSE else "lengths"
+            )
+            scores[name] = self._score(rows, keeps)
             reporters().message(2, f"trend, {name}: NLPD {scores[name].nlpd:.4f}")
         best = best_of(scores, by_error=True, same=f"{SPARSE} as mean")
         trend = candidates[best].finished() if best in candidates else None
@@ -229,26 +238,36 @@ class _Comparison(NamedTuple):
         evidence: dict[str, Any] = {**evidence_of(scores), "cross_fitted_error": errors}
         choice = Choice(None if trend is None else best, reason_of(best, scores, by_error=True), evidence)
         reporters().message(1, f"trend: {choice}")
-        return Trended(self.rows if trend is None else self.rows.mapped(trend), trend, {"trend": choice})
+        if trend is None:
+            return Trended(self.rows, None, {"trend": choice})
+        start = Start(self._kernel, scores[best].covariance, scores[best].units, "all")
+        return Trended(self.rows.mapped(trend), trend, {"trend": choice}, start)
 
-    def _score(self, rows: RowSource, *, keeps_noise: bool = False) -> Scored:
-        """Score rows after a short training, which may start with the noise of the model without a trend."""
-        kernel, start = quick_kernel(self.settings), None
-        trained = None if self.without is None else self.without.trained
-        if self.without is not None and trained is not None:
-            start = Start(trained.covariance, self.without.units, keeps_noise)
-            choice = trained.choice
-            kernel = kernel if choice is None else choice.value
+    @property
+    def _kernel(self) -> str:
+        """Name of the kernel that is compared: the one that is trained without a trend."""
+        start = _start(self.without, "lengths")
+        return quick_kernel(self.settings) if start is None else start.name
+
+    def _score(self, rows: RowSource, keeps: Literal["lengths", "noise"] = "lengths") -> Scored:
+        """Score rows after a short training, which starts with what the model without a trend `keeps`."""
         return quick_score(
             rows,
-            kernel,
+            self._kernel,
             self.seed,
             quick_engine(self.settings),
             self.encoder.layout(rows.n_features),  # with the inputs of the trend
             standardize=bool(self.settings["standardize"]),
-            start=start,
+            start=_start(self.without, keeps),
             fold=self.fold,
         )
+
+
+def _start(scaled: ScaledRows | None, keeps: Literal["lengths", "noise"]) -> Start | None:
+    """A start from the kernel that is trained without a trend, if it is a named one."""
+    if scaled is None or scaled.trained is None or scaled.trained.choice is None:
+        return None
+    return Start(scaled.trained.choice.value, scaled.trained.covariance, scaled.units, keeps)
 
 
 def cannot_win(name: str, candidates: dict[str, CrossFitted], scores: dict[str, Scored]) -> bool:

@@ -79,9 +79,7 @@ def fit_model(
     layout = encoder.layout(rows.n_features)
     if found is not None or scaled is None:
         streams = deepcopy(same)
-        sparse = found is not None and found.trend.sparse is not None and not settings.kernel_is_object
-        start = scaled if sparse else None
-        scaled = fit_kernel(rows, settings, streams, layout, student=student, start=start)
+        scaled = fit_kernel(rows, settings, streams, layout, student=student, start=trended.start)
     fitted = fit_experts(scaled, plan, settings, streams)
     if student:
         fitted = with_student_noise(fitted, rows, plan, settings, same, layout)

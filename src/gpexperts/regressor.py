@@ -13,6 +13,7 @@ from sklearn.gaussian_process.kernels import Kernel
 
 from gpexperts.answers import JointAnswers
 from gpexperts.callbacks import CallbackSupport
+from gpexperts.engines import blas_threads
 from gpexperts.engines.dask import portable
 from gpexperts.inputs import training_rows
 from gpexperts.parameters import PARAMETERS, RENAMED, documented
@@ -184,7 +185,7 @@ class DistributedGPRegressor(JointAnswers, Updates, CallbackSupport, RegressorMi
         -------
         self
         """
-        with self._all_or_nothing():
+        with self._all_or_nothing(), blas_threads(1):
             settings = Settings.of(self.get_params(deep=False))
             self.__dict__.pop("_recent", None)
             self.__dict__.pop("table_", None)  # what a model file says of the former training table

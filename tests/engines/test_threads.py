@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from threadpoolctl import ThreadpoolController
 
+from gpexperts import regressor
 from gpexperts.engines import ThreadEngine, blas_threads, threads, usable_workers
 
 
@@ -83,14 +84,41 @@ def test_numpy_has_one_thread_if_scipy_has_a_blas_of_its_own(two_blas_threads) -
     assert threads_of("numpy") == threads_of("scipy") == [2]
 
 
-def test_the_smallest_of_nested_limits_applies(two_blas_threads) -> None:
-    with blas_threads(2):
-        assert blas_now() == 2
-        with blas_threads(1):
-            assert blas_now() == 1
-            with blas_threads(2):
-                assert blas_now() == 1
-        assert blas_now() == 2
+def test_the_innermost_limit_of_a_thread_applies(two_blas_threads) -> None:
+    with blas_threads(1):
+        assert blas_now() == 1
+        with blas_threads(2):
+            assert blas_now() == 2
+            assert ThreadEngine(2).map(lambda _: blas_now(), range(4)) == [1] * 4
+        assert blas_now() == 1
+        assert ThreadEngine(2).map(lambda _: blas_now(), [0], [1e12]) == [2]
+    assert blas_now() == 2
+
+
+def test_the_smallest_limit_of_concurrent_threads_applies(two_blas_threads) -> None:
+    seen = []
+
+    def other() -> None:
+        with blas_threads(2):
+            seen.append(blas_now())
+
+    with blas_threads(1):
+        thread = threading.Thread(target=other)
+        thread.start()
+        thread.join(10)
+    assert seen == [1]
+    assert blas_now() == 2
+
+
+def test_a_fit_is_limited_to_one_blas_thread(two_blas_threads, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+    fit_model = regressor.fit_model
+    monkeypatch.setattr(
+        regressor, "fit_model", lambda *rows, **how: seen.append(blas_now()) or fit_model(*rows, **how)
+    )
+    X = np.linspace(0, 1, 20)[:, None]
+    regressor.DistributedGPRegressor(kernel="rbf", optimizer=None).fit(X, X[:, 0])
+    assert seen == [1]
     assert blas_now() == 2
 
 

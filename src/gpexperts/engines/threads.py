@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from _thread import LockType, allocate_lock, start_new_thread
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from threadpoolctl import LibController, ThreadpoolController
 from gpexperts.engines.base import Engine, Item, Result
 from gpexperts.engines.nested import is_nested
 
-__all__ = ["ThreadEngine", "blas_threads", "usable_workers"]
+__all__ = ["ThreadEngine", "blas_threads", "blas_threads_for", "usable_workers"]
 
 _LARGE = 6e9
 """Operations from which a single item is faster on several BLAS threads (a matrix of 1,800 rows). Smaller
@@ -55,8 +55,7 @@ class ThreadEngine(Engine):
         n_items, n_workers = len(items), self.n_workers
         n_threads = min(n_workers, n_items)
         if n_threads <= 1:
-            large = costs is None or max(costs, default=0.0) >= _LARGE
-            with blas_threads(n_workers if large else 1):
+            with blas_threads_for(np.inf if costs is None else max(costs), n_workers):
                 return [function(item) for item in items]
         # Expensive items first, so that no thread starts a large one at the end.
         order = range(n_items) if costs is None else np.argsort(-np.asarray(costs), kind="stable")
@@ -123,8 +122,8 @@ def _cores() -> int:
 
 
 _limit_lock = threading.RLock()
-_requests: dict[object, int] = {}
-"""The number of threads that each caller inside has requested."""
+_requests: dict[int, list[list[int]]] = {}
+"""The number of threads that each caller inside has requested, by its thread of Python, the newest last."""
 _before: list[int] | None = None
 """The numbers of threads of `_blas()` from before; None if no caller is inside."""
 _in_force: int | None = None
@@ -134,26 +133,38 @@ _in_force: int | None = None
 def blas_threads(n: int) -> Iterator[None]:
     """Limit BLAS to `n` threads while inside, and a BLAS that only NumPy uses to one, for the whole process.
 
-    The number of BLAS threads belongs to the process: if two concurrent callers each save and restore it,
-    the wrong number can remain. Here the first caller saves it, the last one restores it, and in between the
-    smallest requested number applies. If an interrupt stops a change, the next caller completes it.
+    Inside another limit of the same thread, the new one applies; of concurrent threads, the smallest limit.
+    The number of BLAS threads belongs to the process: if each caller saved and restored it, the wrong number
+    could remain. So the first caller saves it and the last one restores it. If an interrupt stops a change,
+    the next caller completes it.
+
+    OpenBLAS's threads spin for a while after each product, however small. So a fit is limited to one thread
+    as a whole, and only large matrices get more: otherwise it takes twice the CPU time, and on a busy
+    machine twice the time.
     """
-    caller = object()
+    caller, request = threading.get_ident(), [n]
     try:
         with _limit_lock:
-            _requests[caller] = n
+            _requests.setdefault(caller, []).append(request)
             _apply_requests()
         yield
     finally:
         with _limit_lock:
-            _requests.pop(caller, None)
+            left = [each for each in _requests.pop(caller, []) if each is not request]
+            if left:
+                _requests[caller] = left
             _apply_requests()
+
+
+def blas_threads_for(operations: float, n_workers: int) -> AbstractContextManager[None]:
+    """Limit BLAS to `n_workers` threads where so many operations are faster on several, else to one."""
+    return blas_threads(n_workers if operations >= _LARGE else 1)
 
 
 def _apply_requests() -> None:
     """Set the number of BLAS threads to the smallest request, or restore it if there is none."""
     global _before, _in_force
-    n = min(_requests.values(), default=None)
+    n = min((requests[-1][0] for requests in _requests.values()), default=None)
     if n == _in_force:
         return
     if _before is None:

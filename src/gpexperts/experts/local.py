@@ -16,13 +16,12 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator
-from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from gpexperts.engines.base import Engine
-from gpexperts.engines.threads import blas_threads
+from gpexperts.engines.threads import blas_threads_for, usable_workers
 from gpexperts.experts.gather import evaluate, evaluate_own, moments_of
 from gpexperts.experts.moments import ExpertMoments, ExpertPrediction, Request
 from gpexperts.experts.own import Neighbourhood
@@ -258,7 +257,7 @@ class LocalExperts(ExpertStore):
         X, y, noise = self.rows(i)
         # Rounding differs with the number of BLAS threads. A factor outlives the batch that first needs it,
         # so that it must not depend on the threads of that batch.
-        with blas_threads(1) if self.n_experts > 1 else nullcontext():
+        with blas_threads_for(float(len(X)) ** 3 if self.n_experts == 1 else 0.0, usable_workers(None)):
             name = f"covariance matrix of expert {self.first + i}"
             factor = factorise(self.covariance.noisy_gram(X, noise), name=name)
             alpha = factor.solve(np.array(y.T, order="C"))

@@ -14,7 +14,7 @@ import numpy as np
 from gpexperts.choices import margins
 from gpexperts.columns import InputLayout
 from gpexperts.engines.base import Engine
-from gpexperts.kernels.base import Covariance, is_length_scale
+from gpexperts.kernels.base import Covariance
 from gpexperts.kernels.raw import candidate_covariances
 from gpexperts.row_noise import observation_variance, weights
 from gpexperts.rows.base import SAMPLE_ROWS, RowSource, Units
@@ -24,8 +24,9 @@ from gpexperts.training.evidence import CLIPPED
 from gpexperts.training.likelihood import maximise_likelihood
 from gpexperts.training.nearest import Stage, is_trainable, trained_on_neighbours
 from gpexperts.training.predictive import Neighbourhoods
+from gpexperts.training.start import Start
 
-__all__ = ["Scored", "Start", "best_of", "evidence_of", "quick_score", "reason_of", "score_of_trained"]
+__all__ = ["Scored", "best_of", "evidence_of", "quick_score", "reason_of", "score_of_trained"]
 
 BLOCKS = ((16, 100, 20), (16, 150, 12))
 """Blocks, rows in each, and steps of the two stages of training."""
@@ -55,6 +56,10 @@ class Scored(NamedTuple):
     """(k, p) targets, in their units."""
     squared_error: np.ndarray
     """(k, p) of the predictions of the targets that the model is fitted to, in their units."""
+    covariance: Covariance
+    """The kernel that predicts."""
+    units: Units
+    """Of the kernel."""
 
     @property
     def relative_error(self) -> float:
@@ -83,30 +88,6 @@ class Scored(NamedTuple):
         mean = float(np.average(gain, weights=self.weight))
         spread = float(np.average((gain - mean) ** 2, weights=self.weight))
         return mean, float(np.sqrt(spread / len(gain)))
-
-
-class Start(NamedTuple):
-    """A trained kernel: length scales to start from with other inputs or targets."""
-
-    covariance: Covariance
-    units: Units
-    keeps_noise: bool = False
-    """Whether training starts with its noise too, and the rest of the variance as signal."""
-
-    def applied(self, covariance: Covariance, units: Units, variance: float) -> Covariance:
-        """Return a named covariance that starts there, for targets of this variance in other units."""
-        kernel, theta = covariance.kernel, covariance.kernel.theta.copy()
-        lengths = self.covariance.kernel.theta[is_length_scale(self.covariance.kernel)]
-        theta[np.flatnonzero(is_length_scale(kernel))[: len(lengths)]] = lengths
-        if not self.keeps_noise:
-            return covariance.at(np.clip(theta, *kernel.bounds.T))
-        noise = self.covariance.noise_variance * float(np.mean((self.units.y.scale / units.y.scale) ** 2))
-        noise = min(noise, 0.99 * variance)
-        names = [h.name for h in kernel.hyperparameters if not h.fixed for _ in range(h.n_elements)]
-        for name, value in (("constant_value", variance - noise), ("noise_level", noise)):
-            at = [name_of.endswith(name) for name_of in names]
-            theta[at] = np.log(max(value, _TINY))
-        return covariance.at(np.clip(theta, *kernel.bounds.T))
 
 
 def quick_score(
@@ -223,7 +204,9 @@ def _scored(
     )
     scale = units.y.scale[outputs]
     in_units = y * scale + units.y.shift[outputs]
-    return Scored(density - np.log(scale).sum(), weight, in_units, ((y - mean) * scale) ** 2)
+    return Scored(
+        density - np.log(scale).sum(), weight, in_units, ((y - mean) * scale) ** 2, covariance, units
+    )
 
 
 def best_of(scores: dict[str, Scored], *, by_error: bool = False, same: str = "") -> str:

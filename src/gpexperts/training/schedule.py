@@ -157,8 +157,8 @@ def train_further(
     *,
     on_step: Callable[[TraceRow], None] | None = None,
     report: Callable[[str], None] = lambda message: None,
-) -> StagedTraining | None:
-    """Train a kernel that starts near its optimum: stage 4 alone; None where there is no such stage.
+) -> StagedTraining:
+    """Train a kernel that starts near its optimum: on all rows if they are few, else by stage 4 alone.
 
     Parameters
     ----------
@@ -169,17 +169,17 @@ def train_further(
     engine : Engine
     on_step, report : callable
     """
-    if sampler.n <= EXACT:
-        return None
-    polished = polish({name: start}, {name: start}, sampler, engine, report, other_starts=False)
-    if polished is None:
-        return None
-    stages = _Stages(sampler, engine, on_step, report)
-    covariance = polished.covariance
-    blocks = stages.draw(covariance.metric(sampler.spread), FINAL_BLOCKS)
-    trace = stages.train(covariance, blocks, max_steps=0).trace
-    evidence = {"neighbours": as_dicts(polished.evidence)}
-    return StagedTraining(covariance, trace, name, polished.reason, evidence)
+    stages, evidence = _Stages(sampler, engine, on_step, report), {}
+    polished = None
+    if sampler.n > EXACT:
+        polished = polish({name: start}, {name: start}, sampler, engine, report, other_starts=False)
+    if polished is not None:
+        start, evidence = polished.covariance, {"neighbours": as_dicts(polished.evidence)}
+    blocks = stages.draw(start.metric(sampler.spread), stages.final_blocks)
+    steps = 0 if polished is not None else STEPS_OF_BEST
+    training = stages.train(start, blocks, max_steps=steps, tolerance=1e-4)
+    reason = reason_of(name, {name: evidence_of(training, blocks)}) if polished is None else polished.reason
+    return StagedTraining(training.covariance, training.trace, name, reason, evidence)
 
 
 def largest_block(n: int) -> int:
