@@ -96,9 +96,7 @@ def boosting(X: pd.DataFrame, y: np.ndarray, seed: int) -> Any:
     from sklearn.model_selection import cross_val_predict
 
     large = {
-        c: (pd_mean(X[c], y), float(y.mean()))
-        for c in X
-        if X[c].dtype == "category" and X[c].nunique() > 250
+        c: (pd_mean(X[c], y), float(y.mean())) for c in X if X[c].dtype == "category" and X[c].nunique() > 250
     }
 
     def numbers(Z: pd.DataFrame) -> pd.DataFrame:

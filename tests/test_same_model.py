@@ -56,7 +56,8 @@ def _few_rows_are_many() -> Iterator[None]:
         for name in ("FIRST_BLOCKS", "CHOICE_BLOCKS", "FINAL_BLOCKS"):
             patch.setattr(schedule, name, (4, 40))
         patch.setattr(schedule, "NOISE_BLOCKS", (8, 40))
-        patch.setattr(polish, "POLISHING", (Stage(200, 16, 2), Stage(200, 16, 2)))
+        patch.setattr(polish, "FIRST", Stage(200, 16, 2))
+        patch.setattr(polish, "SECOND", Stage(200, 16, 2))
         patch.setattr(polish, "CHECKED", (200, 32))
         patch.setattr(compare, "BLOCKS", ((4, 40, 2), (4, 60, 2)))
         patch.setattr(compare, "NEIGHBOURHOODS", Stage(200, 16, 2))

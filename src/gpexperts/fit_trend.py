@@ -34,6 +34,7 @@ from gpexperts.training.compare import (
     reason_of,
     score_of_trained,
 )
+from gpexperts.training.schedule import EXACT
 from gpexperts.training.start import Start
 from gpexperts.trend import (
     FOLDS,
@@ -109,7 +110,8 @@ def fit_trend(
         candidates = _candidates([trend], settings)
         if len(candidates) == 1:
             trend = next(iter(candidates.values())).finished()
-            return Trended(rows.mapped(trend), trend, {}, _start(without, "noise"))
+            start = _start(without, "noise") if rows.n > EXACT else None
+            return Trended(rows.mapped(trend), trend, {}, start)
         return _Comparison(rows, settings, seed, encoder, without, folded.labels(rows.n)).chosen(
             candidates, {}
         )
@@ -240,8 +242,7 @@ class _Comparison(NamedTuple):
         reporters().message(1, f"trend: {choice}")
         if trend is None:
             return Trended(self.rows, None, {"trend": choice})
-        start = Start(self._kernel, scores[best].covariance, scores[best].units, "all")
-        return Trended(self.rows.mapped(trend), trend, {"trend": choice}, start)
+        return Trended(self.rows.mapped(trend), trend, {"trend": choice}, scores[best].start)
 
     @property
     def _kernel(self) -> str:

@@ -83,7 +83,8 @@ def test_one_gross_target_does_not_decide_between_kernels() -> None:
 def test_polishing_keeps_what_predicts_fresh_rows_best(
     monkeypatch: pytest.MonkeyPatch, worthwhile: float
 ) -> None:
-    monkeypatch.setattr("gpexperts.training.polish.POLISHING", (Stage(300, 16, 6),))
+    for stage in ("FIRST", "SECOND"):
+        monkeypatch.setattr(f"gpexperts.training.polish.{stage}", Stage(300, 16, 6))
     monkeypatch.setattr("gpexperts.training.polish.CHECKED", (300, 32))
     monkeypatch.setattr("gpexperts.training.polish.WORTHWHILE", worthwhile)
     X, y = grouped()
@@ -103,7 +104,8 @@ def test_polishing_keeps_what_predicts_fresh_rows_best(
 
 
 def test_the_kernel_that_predicts_fresh_rows_best_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gpexperts.training.polish.POLISHING", (Stage(300, 16, 2),))
+    for stage in ("FIRST", "SECOND"):
+        monkeypatch.setattr(f"gpexperts.training.polish.{stage}", Stage(300, 16, 2))
     monkeypatch.setattr("gpexperts.training.polish.CHECKED", (300, 32))
     rng = np.random.default_rng(0)
     X = rng.uniform(size=(1600, 2))

@@ -30,7 +30,7 @@ __all__ = ["Scored", "best_of", "evidence_of", "quick_score", "reason_of", "scor
 
 BLOCKS = ((16, 100, 20), (16, 150, 12))
 """Blocks, rows in each, and steps of the two stages of training."""
-NEIGHBOURHOODS = Stage(1500, 48, 12)
+NEIGHBOURHOODS = Stage(750, 48, 12)
 """Of training that starts from trained length scales: it maximises what is compared."""
 PREDICTED, NEIGHBORS = 1000, 96
 """Rows that are predicted, and rows that predict each."""
@@ -56,10 +56,8 @@ class Scored(NamedTuple):
     """(k, p) targets, in their units."""
     squared_error: np.ndarray
     """(k, p) of the predictions of the targets that the model is fitted to, in their units."""
-    covariance: Covariance
-    """The kernel that predicts."""
-    units: Units
-    """Of the kernel."""
+    start: Start | None = None
+    """The kernel that was trained to predict, for further training."""
 
     @property
     def relative_error(self) -> float:
@@ -145,7 +143,8 @@ def quick_score(
         covariance = trained_on_neighbours(covariance, sampler, engine, (NEIGHBOURHOODS,))
     else:
         covariance = _trained_on_blocks(covariance, sampler, engine)
-    return _scored(covariance, sampler, engine, units, outputs, fold, clipped, by_weight)
+    scored = _scored(covariance, sampler, engine, units, outputs, fold, clipped, by_weight)
+    return scored._replace(start=Start(kernel, covariance, units, "all"))
 
 
 def _trained_on_blocks(covariance: Covariance, sampler: BlockSampler, engine: Engine) -> Covariance:
@@ -204,9 +203,7 @@ def _scored(
     )
     scale = units.y.scale[outputs]
     in_units = y * scale + units.y.shift[outputs]
-    return Scored(
-        density - np.log(scale).sum(), weight, in_units, ((y - mean) * scale) ** 2, covariance, units
-    )
+    return Scored(density - np.log(scale).sum(), weight, in_units, ((y - mean) * scale) ** 2)
 
 
 def best_of(scores: dict[str, Scored], *, by_error: bool = False, same: str = "") -> str:

@@ -24,7 +24,8 @@ from gpexperts.training.nearest import (
 
 __all__ = ["Polished", "polish"]
 
-POLISHING = (Stage(1500, 48, 12), Stage(1500, 48, 12))
+FIRST, SECOND = Stage(750, 48, 12), Stage(1500, 48, 12)
+"""Training on neighbours, which the second stage finds again."""
 SAMPLED, FEWEST = 1000, 300
 """Rows without equals, of a sample of `SAMPLED`, below which predictive training is left out. Where there are
 enough, those with equals are kept: they show the noise."""
@@ -87,19 +88,19 @@ def polish(
     start, best = ends[name], scores[name]
     roughest = list(candidates)[-1]
     rough = candidates[roughest]
-    unexplained = best.loo_error > UNEXPLAINED * sampler.variance
+    unexplained, stages = best.loo_error > UNEXPLAINED * sampler.variance, [FIRST, SECOND]
     if other_starts and unexplained and is_trainable(rough):
         for origin, start_of in OTHER_STARTS.items():
             other = start_of(rough, sampler, engine)
             if other is None:
                 continue
             # Only after training can starts be compared.
-            other = trained_on_neighbours(other, sampler, engine, POLISHING)
+            other = trained_on_neighbours(other, sampler, engine, (FIRST,))
             scores[origin] = evidence_of_fresh_rows(other, sampler, engine, *CHECKED)
             if scores[origin].score > best.score:
-                name, start, best = roughest, other, scores[origin]
+                name, start, best, stages = roughest, other, scores[origin], [SECOND]
                 break
-    for stage in POLISHING:
+    for stage in stages:
         trained = trained_on_neighbours(start, sampler, engine, (stage,))
         score = evidence_of_fresh_rows(trained, sampler, engine, *CHECKED)
         scores.setdefault("neighbours", score)

@@ -31,7 +31,7 @@ from gpexperts.training.evidence import Evidence, as_dicts, evidence_of, listed,
 from gpexperts.training.likelihood import Block, TraceRow, Training, maximise_likelihood
 from gpexperts.training.polish import polish
 
-__all__ = ["Evidence", "StagedTraining", "largest_block", "train_further", "train_in_stages"]
+__all__ = ["EXACT", "Evidence", "StagedTraining", "largest_block", "train_further", "train_in_stages"]
 
 FIRST_BLOCKS = 30, 200
 CHOICE_BLOCKS = 60, 200
