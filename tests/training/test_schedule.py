@@ -7,12 +7,14 @@ import pytest
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, ExpSineSquared, Matern, WhiteKernel
 
 from gpexperts.engines import ThreadEngine
+from gpexperts.kernels.base import Covariance
 from gpexperts.kernels.named import AUTOMATIC_KERNELS
 from gpexperts.kernels.raw import candidate_covariances
 from gpexperts.rows.arrays import ArrayRows
 from gpexperts.scaling import Standardizer
 from gpexperts.training import schedule
 from gpexperts.training.blocks import BlockSampler
+from gpexperts.training.predictive import predictive_density
 from gpexperts.training.schedule import Evidence, StagedTraining, train_in_stages
 
 
@@ -23,13 +25,20 @@ def draw_from(kernel, n: int, d: int, noise: float, seed: int) -> tuple[np.ndarr
     return X, (f + np.sqrt(noise) * rng.standard_normal(n))[:, None]
 
 
-def train(X: np.ndarray, y: np.ndarray, kernel="auto", **settings) -> StagedTraining:
+def sampler_of(X: np.ndarray, y: np.ndarray) -> BlockSampler:
     source = ArrayRows(X, y)
     sample = source.sample(len(X), np.random.RandomState(1))
-    sampler = BlockSampler(source, sample, np.arange(y.shape[1]), np.random.RandomState(0))
-    identity = Standardizer.identity(X.shape[1])
-    candidates = candidate_covariances(kernel, sampler.spread, sampler.y_spread, identity)
-    return train_in_stages(candidates, sampler, ThreadEngine(1), **settings)
+    return BlockSampler(source, sample, np.arange(y.shape[1]), np.random.RandomState(0))
+
+
+def candidates_of(sampler: BlockSampler, kernel) -> dict[str, Covariance]:
+    identity = Standardizer.identity(len(sampler.spread))
+    return candidate_covariances(kernel, sampler.spread, sampler.y_spread, identity)
+
+
+def train(X: np.ndarray, y: np.ndarray, kernel="auto", **settings) -> StagedTraining:
+    sampler = sampler_of(X, y)
+    return train_in_stages(candidates_of(sampler, kernel), sampler, ThreadEngine(1), **settings)
 
 
 @pytest.mark.parametrize(
@@ -114,3 +123,22 @@ def test_the_steps_of_all_stages_are_numbered() -> None:
     assert [row.step for row in trace] == list(range(len(trace)))
     seconds = [row.seconds for row in trace]
     assert seconds == sorted(seconds)
+
+
+def test_equal_rows_with_equal_targets_do_not_let_the_noise_vanish() -> None:
+    X, y = draw_from(Matern([0.3, 0.3], nu=0.5), 1800, 2, 1e-4, 0)
+    twins = np.arange(200)
+    X, y = np.concatenate([X, X[twins]]), np.concatenate([y, y[twins]])
+    y[-4:] += 3.0  # of 200 equal rows, four have another target
+    sampler = sampler_of(X, y)
+    kernel = candidates_of(sampler, "matern12")["matern12"]
+    vanished, right = (kernel.at(np.log([1.0, 0.3, 0.3, noise])) for noise in (1e-9, 0.05))
+    stages = schedule._Stages(sampler, ThreadEngine(1), None, lambda message: None)
+    assert 1e-3 < stages.settled(vanished).noise_variance < 0.1
+    assert stages.settled(right).noise_variance == pytest.approx(0.05, rel=0.3)
+    # The few that show it must not be hidden by a bound of standardised errors.
+    rows = sampler.fresh_neighbourhoods(np.ones(2), 2000, 48)
+    bounded = [
+        predictive_density(c, rows, ThreadEngine(1), clipped=12.0).log_density for c in (vanished, right)
+    ]
+    assert bounded[0] > bounded[1]

@@ -20,6 +20,9 @@ from gpexperts.training.predictive import Neighbourhoods
 
 __all__ = ["BlockSampler", "regions"]
 
+_USUAL = 0.005, 0.995
+"""Quantiles between which targets are usual."""
+
 
 class BlockSampler:
     """Draws training blocks from a row source, by row number.
@@ -54,6 +57,9 @@ class BlockSampler:
         """(d,) of each input; of all inputs together that share a length scale; 1 for constant ones."""
         self.y_spread = ColumnSummary.of(sample.y[:, outputs], w).spread
         """(p,) of each output to train on."""
+        low, high = np.quantile(sample.y[:, outputs], _USUAL, axis=0)
+        self.y_width = float(np.linalg.norm(high - low)) or np.inf
+        """Width of the range of the usual targets, of all outputs together."""
 
     def draw(self, metric: np.ndarray, n_blocks: int, block_size: int) -> list[Block]:
         """Divide space into `n_blocks` regions and take from each a random row with its nearest rows.

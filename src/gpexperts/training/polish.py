@@ -22,7 +22,7 @@ from gpexperts.training.nearest import (
     trained_on_neighbours,
 )
 
-__all__ = ["Polished", "polish"]
+__all__ = ["WORTHWHILE", "Polished", "polish"]
 
 FIRST, SECOND = Stage(750, 48, 12), Stage(1500, 48, 12)
 """Training on neighbours, which the second stage finds again."""
@@ -43,7 +43,7 @@ class Polished(NamedTuple):
     """The kernel that predicts fresh rows best."""
 
     name: str
-    covariance: Covariance
+    covariance: StationaryCovariance
     evidence: dict[str, Evidence]
     """Scores on the same fresh rows: of each kernel as trained on blocks, and of the further training."""
     reason: str
@@ -100,13 +100,14 @@ def polish(
             if scores[origin].score > best.score:
                 name, start, best, stages = roughest, other, scores[origin], [SECOND]
                 break
+    trained = start
     for stage in stages:
-        trained = trained_on_neighbours(start, sampler, engine, (stage,))
+        trained = trained_on_neighbours(trained, sampler, engine, (stage,))
         score = evidence_of_fresh_rows(trained, sampler, engine, *CHECKED)
-        scores.setdefault("neighbours", score)
-        if score.score < best.score + WORTHWHILE:
-            break
-        start, best, scores["neighbours"] = trained, score, score
+        if "neighbours" not in scores or score.score > scores["neighbours"].score:
+            scores["neighbours"] = score
+        if score.score > best.score + WORTHWHILE:
+            start, best = trained, score
     losses = {how: -e.score for how, e in scores.items() if how != "neighbours"}
     origin = min(losses, key=losses.__getitem__)
     compared = margins(origin, losses)

@@ -26,10 +26,13 @@ from sklearn.gaussian_process.kernels import Kernel
 
 from gpexperts.engines.base import Engine
 from gpexperts.kernels.base import Covariance, is_length_scale
+from gpexperts.kernels.stationary import StationaryCovariance
 from gpexperts.training.blocks import BlockSampler
 from gpexperts.training.evidence import Evidence, as_dicts, evidence_of, listed, n_rows, reason_of
 from gpexperts.training.likelihood import Block, TraceRow, Training, maximise_likelihood
-from gpexperts.training.polish import polish
+from gpexperts.training.nearest import is_trainable
+from gpexperts.training.polish import WORTHWHILE, polish
+from gpexperts.training.predictive import predictive_density
 
 __all__ = ["EXACT", "Evidence", "StagedTraining", "largest_block", "train_further", "train_in_stages"]
 
@@ -37,7 +40,9 @@ FIRST_BLOCKS = 30, 200
 CHOICE_BLOCKS = 60, 200
 FINAL_BLOCKS = 25, 400
 NOISE_BLOCKS = 600, 100
-"""Number of blocks and rows in each: of stage 1, of stage 2, of the later ones, and of the last."""
+"""Number of blocks and rows in each: of stage 1, of stage 2, of the later ones, and of the noise."""
+NOISE_CHECKED = 4000, 48
+"""Fresh rows and neighbours by which the noise after stage 4 is accepted."""
 EXACT = 1500
 """Up to this many rows the later stages train on the exact likelihood of all of them."""
 STEPS_OF_ALL, STEPS_OF_BEST = 15, 40
@@ -136,7 +141,8 @@ def train_in_stages(
     if polished is not None:
         choice, reason = polished.name, polished.reason
         evidence["neighbours"] = as_dicts(polished.evidence)
-        trainings = [second[choice], _ended_at(ends.get(choice, second[choice]), polished.covariance)]
+        covariance = stages.settled(polished.covariance)
+        trainings = [second[choice], _ended_at(ends.get(choice, second[choice]), covariance)]
     else:
         choice = max(later, key=lambda name: later[name].score)
         reason = reason_of(choice, later if several else earlier)
@@ -174,7 +180,7 @@ def train_further(
     if sampler.n > EXACT:
         polished = polish({name: start}, {name: start}, sampler, engine, report, other_starts=False)
     if polished is not None:
-        start, evidence = polished.covariance, {"neighbours": as_dicts(polished.evidence)}
+        start, evidence = stages.settled(polished.covariance), {"neighbours": as_dicts(polished.evidence)}
     blocks = stages.draw(start.metric(sampler.spread), stages.final_blocks)
     steps = 0 if polished is not None else STEPS_OF_BEST
     training = stages.train(start, blocks, max_steps=steps, tolerance=1e-4)
@@ -240,14 +246,37 @@ class _Stages:
         self.report(f"{gain:.4f} nats per row gained on {len(blocks)} new blocks")
         return _Refined(training, pays=steps < STEPS_OF_BEST if exact else gain >= SETTLED)
 
+    def settled(self, covariance: StationaryCovariance) -> StationaryCovariance:
+        """Train the noise alone on blocks in the newest metric, if that makes many fresh rows more likely.
+
+        Equal rows with equal targets let the noise vanish, until one of many of them has another target:
+        `polish` sees too few rows for that. Errors are bounded by the width of the targets, and not in units
+        of std: a std that is far too small for a few rows must cost what it costs.
+        """
+        blocks = self.draw(covariance.metric(self.sampler.spread), NOISE_BLOCKS)
+        settled = self.train_noise(self.train(covariance, blocks, max_steps=0), blocks).covariance
+        assert is_trainable(settled)
+        rows = self.sampler.fresh_neighbourhoods(covariance.metric(self.sampler.spread), *NOISE_CHECKED)
+        before, after = (
+            predictive_density(c, rows, self.engine, largest=self.sampler.y_width).log_density / len(rows.X)
+            for c in (covariance, settled)
+        )
+        self.report(
+            f"noise {settled.noise_variance:.3g} instead of {covariance.noise_variance:.3g} gains "
+            f"{after - before:.4f} nats per row"
+        )
+        return settled if after > before + WORTHWHILE else covariance
+
     def settle_noise(self, training: Training, blocks: list[Block]) -> Training:
-        """Train the noise alone, where there are rows that training has not seen.
+        """Train the noise alone, where there are rows that training has not seen."""
+        return self.train_noise(training, blocks) if self.many else training
+
+    def train_noise(self, training: Training, blocks: list[Block]) -> Training:
+        """Train the noise alone.
 
         Noise shows in rows that lie close together and differ. They are few, so that many rows are needed to
         estimate it, which a single hyperparameter can afford.
         """
-        if not self.many:
-            return training
         kernel = training.covariance.kernel
         noise = self.train(
             training.covariance.with_kernel(_only_noise_free(kernel)), blocks, max_steps=15, tolerance=1e-5
