@@ -17,9 +17,9 @@ from gpexperts.experts.store import ExpertStore
 
 __all__ = ["Held", "hold_out"]
 
-MAX_PARTS = 60
+MAX_PARTS = 100
 SHARE = 0.1
-ENOUGH = 1000
+ENOUGH = 2000
 """Held-out rows after which no further tenth is taken out."""
 FEWEST = 50
 """Held-out rows below which nothing is chosen by them."""

@@ -125,7 +125,8 @@ def _check_size(predictor: Predictor, n: int) -> None:
 def error_covariance(linear: LinearPredictions, engine: ThreadEngine, budget: int) -> np.ndarray:
     """Σ (n, n) of the latent errors, in the units of the experts.
 
-    The diagonal is at least the variance of `predict`, which NPAE's nugget makes a little larger.
+    The diagonal is the variance of `predict`: NPAE's nugget makes it a little larger, and it has more digits
+    where the predictor explains nearly all of the prior variance.
     """
     rows, W = linear.rows(), linear.weights
     V = csr_array(vstack([_identity(len(linear.X)), -W.T], format="csr"))
@@ -133,8 +134,7 @@ def error_covariance(linear: LinearPredictions, engine: ThreadEngine, budget: in
     errors = prior_form(linear.covariance, points, V, engine, budget)
     noise = (W * row_noise(linear.covariance, rows.noise) @ W.T).toarray()
     errors += 0.5 * (noise + noise.T)  # symmetric to the last bit
-    diagonal = np.einsum("ii->i", errors)
-    np.maximum(diagonal, linear.var, out=diagonal)
+    errors[np.diag_indices(len(errors))] = linear.var
     return errors
 
 
