@@ -35,7 +35,7 @@ other work on the machine. Lower is better, except for coverage, which should be
 | `python benchmarks/training.py` | training on blocks and on all rows |
 | `python benchmarks/corrections.py` | corrections of the variance: disagreement, local noise, scale |
 | `python benchmarks/outliers.py` | wrong targets: errors and coverage with Student-t noise |
-| `python benchmarks/real_tables.py` | data frames with categories, gaps and dates: the defaults and gradient boosting |
+| `python benchmarks/real_tables.py` | data frames with categories, gaps and dates; and boosting |
 | `python benchmarks/trend_cost.py` | time that the choice of a trend adds to a fit |
 | `python benchmarks/federated.py` | a federation and central training; see docs/federated.md |
 | `python benchmarks/joint_coverage.py` | coverage of sums, maxima and averages of groups |

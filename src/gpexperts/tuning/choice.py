@@ -27,7 +27,7 @@ BESIDE, NEIGHBORS_BESIDE = (1, 2, 4), 128
 """Candidates of K and m that are used together."""
 COMPARED = 800
 """Held-out rows, about, on which setups are compared. All of them choose the corrections."""
-DOUBLED = 0.015
+DOUBLED = 0.005
 """Nats per query: what twice as many rows of the own expert must gain."""
 FEW_EXPERTS = 2
 """If so few selected experts are worse than the own expert, more are not tried."""
