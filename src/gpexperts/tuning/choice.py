@@ -27,8 +27,8 @@ BESIDE, NEIGHBORS_BESIDE = (1, 2, 4), 128
 """Candidates of K and m that are used together."""
 COMPARED = 800
 """Held-out rows, about, on which setups are compared. All of them choose the corrections."""
-DOUBLED = 0.005
-"""Nats per query: what twice as many rows of the own expert must gain."""
+SLOWER = 0.005
+"""Nats per query: what more rows of the own expert must gain for each millisecond that they take."""
 FEW_EXPERTS = 2
 """If so few selected experts are worse than the own expert, more are not tried."""
 PRUNINGS = (0.3, 0.1, 0.03, 0.01, 1e-3)
@@ -146,19 +146,24 @@ class _Tuner:
         the kernel is right they are worse.
         """
 
-        def score(m: int) -> Score:
-            if Tuning(0, m) not in self.tried:
-                self.tried[Tuning(0, m)] = self.rows.score(self.moments(0, m))
-            return self.tried[Tuning(0, m)]
-
         first = i = min(range(len(own)), key=lambda i: abs(own[i] - FIRST_NEIGHBORS))
-        score(own[first])  # also of a given m
-        while i > 0 and score(own[i - 1]).is_better_than(score(own[i])):
+        self._score_of_own(own[first])  # also of a given m
+        while i > 0 and self._score_of_own(own[i - 1]).is_better_than(self._score_of_own(own[i])):
             i -= 1
         if i == first:
-            while i < len(own) - 1 and score(own[i + 1]).loss < score(own[i]).loss - DOUBLED * self._dearer:
+            while i < len(own) - 1 and self._pays(own[i], own[i + 1]):
                 i += 1
         return Tuning(0, own[i])
+
+    def _score_of_own(self, m: int) -> Score:
+        if Tuning(0, m) not in self.tried:
+            self.tried[Tuning(0, m)] = self.rows.score(self.moments(0, m))
+        return self.tried[Tuning(0, m)]
+
+    def _pays(self, fewer: int, more: int) -> bool:
+        """Whether an own expert of more rows gains what its time must gain."""
+        gain = self._score_of_own(fewer).loss - self._score_of_own(more).loss
+        return gain > SLOWER * self._dearer * (Tuning(0, more).cost - Tuning(0, fewer).cost)
 
     def _try_experts(self, fixed: list[int]) -> None:
         """Try selected experts; few of them first, if there is an own expert to compare with."""
