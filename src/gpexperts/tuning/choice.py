@@ -145,7 +145,6 @@ class _Tuner:
         From a middle size on, more rows must gain much. Fewer rows must be better in density and in error: if
         the kernel is right they are worse.
         """
-
         first = i = min(range(len(own)), key=lambda i: abs(own[i] - FIRST_NEIGHBORS))
         self._score_of_own(own[first])  # also of a given m
         while i > 0 and self._score_of_own(own[i - 1]).is_better_than(self._score_of_own(own[i])):
