@@ -14,9 +14,10 @@ import numpy as np
 
 from gpexperts.engines.base import Engine
 from gpexperts.experts.gather import Evaluated, evaluate, evaluate_own, moments_of
-from gpexperts.experts.local import PSEUDO_ROWS, LocalExperts
+from gpexperts.experts.local import LocalExperts
 from gpexperts.experts.moments import ExpertMoments, ExpertPrediction, Request
 from gpexperts.experts.own import Neighbourhood
+from gpexperts.linalg.leave_one_out import squared_z_without, variance_ratio
 from gpexperts.row_noise import weights
 
 __all__ = ["moments_without"]
@@ -113,11 +114,7 @@ def _downdate(
     w = weights(noise)
     near = w * (k * k / np.outer(prior(X), prior(inputs))) ** 2
     near[each, t] = 0.0
-    precision = inverse.precision() - P**2 * variance[:, None]
-    precision[each, t] = 1.0
-    for output in range(len(alpha)):
-        z2 = (alpha[output] + q * alpha[output, t, None]) ** 2 / precision
-        z2[each, t] = 0.0
-        average = (PSEUDO_ROWS + z2 @ w) / (PSEUDO_ROWS + w.sum() - w[t])
-        total = PSEUDO_ROWS * average + np.einsum("em,em->e", near, z2)
-        prediction.local_noise[at, output] = total / (PSEUDO_ROWS + near.sum(axis=1))
+    for output, z2 in enumerate(squared_z_without(P, alpha, inverse.precision(), t)):
+        prediction.local_noise[at, output] = variance_ratio(
+            np.einsum("em,em->e", near, z2), near.sum(axis=1), z2 @ w, w.sum() - w[t]
+        )

@@ -29,14 +29,11 @@ from gpexperts.experts.row_weights import with_row_weights
 from gpexperts.experts.store import ExpertStore, Observations, Sample
 from gpexperts.kernels.base import Covariance
 from gpexperts.linalg.cholesky import InverseFactor, factorise
-from gpexperts.linalg.leave_one_out import LeaveOneOut
+from gpexperts.linalg.leave_one_out import LeaveOneOut, variance_ratio
 from gpexperts.row_noise import observation_variance, plain, student_precision, weights
 from gpexperts.rows.neighbours import RowIndex
 
 __all__ = ["LocalExperts"]
-
-PSEUDO_ROWS = 16.0
-"""Weight of an expert's average variance ratio, and of 1 in that average, in rows at the query."""
 
 
 class Trained(NamedTuple):
@@ -317,10 +314,9 @@ class LocalExperts(ExpertStore):
         """
         z2, rows = squared_residuals, self.rows(i)
         w = weights(rows.noise)
-        average = (PSEUDO_ROWS + z2 @ w) / (PSEUDO_ROWS + w.sum())
         prior = self.covariance.prior_variance
         near = k * k
         near /= np.outer(prior(X), prior(rows.X))  # ρ²
         near *= near
         near *= w
-        return (PSEUDO_ROWS * average + near @ z2.T) / (PSEUDO_ROWS + near.sum(axis=1, keepdims=True))
+        return variance_ratio(near @ z2.T, near.sum(axis=1, keepdims=True), z2 @ w, w.sum())

@@ -31,6 +31,7 @@ from gpexperts.exceptions import NotPositiveDefiniteError
 from gpexperts.experts.moments import VARIANCE_FLOOR
 from gpexperts.kernels.base import Covariance
 from gpexperts.linalg.cholesky import JITTERS
+from gpexperts.linalg.leave_one_out import variance_ratio
 from gpexperts.linalg.stacks import (
     cholesky_each_in_place,
     solve_transposed_each_in_place,
@@ -59,8 +60,6 @@ _PIECE = 256
 """Queries of a piece of work, for 128 neighbours."""
 _HUGE = 1e300
 """Pivot of the rows below C, which must not fail."""
-_PSEUDO_ROWS = 16.0
-"""Weight of the neighbours' average variance ratio, and of 1 in that average, in rows at the query."""
 
 
 class Neighbourhood(NamedTuple):
@@ -284,8 +283,9 @@ def _disagreement(faded: np.ndarray, b: np.ndarray) -> np.ndarray:
 def _variance_ratio(z2: np.ndarray, near: np.ndarray, kept: np.ndarray) -> np.ndarray:
     """Mean of z² (n, h, p) by nearness, shrunk to the plain mean of the neighbours and that to 1; (n, p)."""
     count, total = kept.sum(axis=1)[:, None], near.sum(axis=1)[:, None]
-    average = (_PSEUDO_ROWS + np.matmul(kept[:, None], z2)[:, 0]) / (_PSEUDO_ROWS + count)
-    return (_PSEUDO_ROWS * average + np.matmul(near[:, None], z2)[:, 0]) / (_PSEUDO_ROWS + total)
+    return variance_ratio(
+        np.matmul(near[:, None], z2)[:, 0], total, np.matmul(kept[:, None], z2)[:, 0], count
+    )
 
 
 def posterior_variance(own: OwnPrediction, prior: np.ndarray) -> np.ndarray:

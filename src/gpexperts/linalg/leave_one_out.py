@@ -6,7 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["LeaveOneOut"]
+__all__ = ["LeaveOneOut", "squared_z_without", "variance_ratio"]
+
+_PSEUDO_ROWS = 16.0
+"""Weight of the average variance ratio of all rows, and of 1 in that average, in rows at the query."""
 
 
 class LeaveOneOut(NamedTuple):
@@ -31,3 +34,50 @@ class LeaveOneOut(NamedTuple):
     def squared_z(self) -> np.ndarray:
         """Squared residual relative to its variance, α_i² / [C⁻¹]_ii, (p, m); 1 on average if C is right."""
         return self.alpha**2 / self.precision
+
+
+def squared_z_without(
+    P: np.ndarray, alpha: np.ndarray, precision: np.ndarray, left_out: np.ndarray
+) -> np.ndarray:
+    """Squared standardised leave-one-out residuals of the other rows, if one more row is left out.
+
+    Without row t, α' = α − P_·t α_t / P_tt and [C'⁻¹]_rr = P_rr − P_rt² / P_tt, with P = C⁻¹.
+
+    Parameters
+    ----------
+    P : ndarray of shape (e, m)
+        Rows of C⁻¹: one for each row that is left out.
+    alpha : ndarray of shape (p, m)
+        C⁻¹ y of each output.
+    precision : ndarray of shape (m,)
+        Diagonal of C⁻¹.
+    left_out : ndarray of int, shape (e,)
+
+    Returns
+    -------
+    z2 : ndarray of shape (p, e, m)
+        0 for the row that is left out.
+    """
+    each = np.arange(len(P))
+    q = P / P[each, left_out][:, None]
+    remaining = precision - q * P
+    remaining[each, left_out] = 1.0
+    z2 = (alpha[:, None, :] - q * alpha[:, left_out, None]) ** 2 / remaining
+    z2[:, each, left_out] = 0.0
+    return z2
+
+
+def variance_ratio(
+    near_sum: np.ndarray, near: np.ndarray, whole_sum: np.ndarray, whole: np.ndarray
+) -> np.ndarray:
+    """Mean of z² by nearness, shrunk to the mean over all rows, and that to 1.
+
+    Parameters
+    ----------
+    near_sum, near : ndarray
+        Sum of z² times the nearness of its row, and the sum of the nearness.
+    whole_sum, whole : ndarray
+        The same with the weights of the rows.
+    """
+    average = (_PSEUDO_ROWS + whole_sum) / (_PSEUDO_ROWS + whole)
+    return np.asarray((_PSEUDO_ROWS * average + near_sum) / (_PSEUDO_ROWS + near))

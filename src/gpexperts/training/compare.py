@@ -16,14 +16,13 @@ from gpexperts.columns import InputLayout
 from gpexperts.engines.base import Engine
 from gpexperts.kernels.base import Covariance
 from gpexperts.kernels.raw import candidate_covariances
-from gpexperts.row_noise import observation_variance, weights
 from gpexperts.rows.base import SAMPLE_ROWS, RowSource, Units
 from gpexperts.rows.units import choose_units
 from gpexperts.training.blocks import BlockSampler
+from gpexperts.training.corrected import predicted_from_neighbours
 from gpexperts.training.evidence import CLIPPED
 from gpexperts.training.likelihood import maximise_likelihood
 from gpexperts.training.nearest import Stage, is_trainable, trained_on_neighbours
-from gpexperts.training.predictive import Neighbourhoods
 from gpexperts.training.start import Start
 
 __all__ = ["Scored", "best_of", "evidence_of", "quick_score", "reason_of", "score_of_trained"]
@@ -38,10 +37,6 @@ MANY_ROWS, PREDICTED_OF_MANY = 20_000, 3000
 """With more rows than this, more are predicted: training takes longer, and the choice may too."""
 WORTHWHILE = 0.005
 """Nats per row that a preparation must gain over none, beside half its standard error."""
-SCALES = tuple(np.geomspace(0.3, 3.0, 21).tolist())
-"""Factors of the variance, as in the choice of experts."""
-_PIECE = 50
-"""Systems that are solved together: few enough to stay in the cache."""
 _TINY = np.finfo(float).tiny
 
 
@@ -192,18 +187,11 @@ def _scored(
 ) -> Scored:
     n_predicted = PREDICTED if sampler.n <= MANY_ROWS else PREDICTED_OF_MANY
     near = sampler.fresh_neighbourhoods(covariance.metric(sampler.spread), n_predicted, NEIGHBORS, fold)
-    assert near.noise is not None
-    y = near.y[:, -1]
-    mean, var = _predicted(covariance, near, engine)
-    var += np.asarray(observation_variance(near.noise[:, -1], covariance.noise_variance))
-    weight = weights(near.noise[:, -1]) if by_weight else np.ones(len(y))
-    density = max(
-        (_log_density(y, mean, scale * var, clipped) for scale in SCALES),
-        key=lambda each: float(np.average(each, weights=weight)),
-    )
+    predicted = predicted_from_neighbours(covariance, near, engine, by_weight=by_weight)
     scale = units.y.scale[outputs]
-    in_units = y * scale + units.y.shift[outputs]
-    return Scored(density - np.log(scale).sum(), weight, in_units, ((y - mean) * scale) ** 2)
+    in_units = near.y[:, -1] * scale + units.y.shift[outputs]
+    density = predicted.log_density(clipped) - np.log(scale).sum()
+    return Scored(density, predicted.weight, in_units, (predicted.residual * scale) ** 2)
 
 
 def best_of(scores: dict[str, Scored], *, by_error: bool = False, same: str = "") -> str:
@@ -242,32 +230,3 @@ def reason_of(best: str, scores: dict[str, Scored], *, by_error: bool = False) -
 def evidence_of(scores: dict[str, Scored]) -> dict[str, dict[str, float]]:
     """The scores that were compared."""
     return {"nlpd": {name: score.nlpd for name, score in scores.items()}}
-
-
-def _predicted(covariance: Covariance, near: Neighbourhoods, engine: Engine) -> tuple[np.ndarray, np.ndarray]:
-    """Mean (B, p) and latent variance (B,) of the last row of each system, given the others."""
-    covariance = near.applied(covariance)
-    pieces = [near.part(slice(start, start + _PIECE)) for start in range(0, len(near.X), _PIECE)]
-    mean, var = zip(*engine.map(lambda piece: _of_piece(covariance, piece), pieces), strict=True)
-    return np.concatenate(mean), np.concatenate(var)
-
-
-def _of_piece(covariance: Covariance, near: Neighbourhoods) -> tuple[np.ndarray, np.ndarray]:
-    B, m, _ = near.y.shape
-    A, diagonal = np.zeros((B, m, m)), np.arange(m - 1)
-    covariance.fill_grams(A, near.X)  # above the diagonal
-    A = covariance.scale * (np.triu(A) + np.triu(A, 1).transpose(0, 2, 1))
-    k, prior = A[:, -1, :-1], A[:, -1, -1]
-    C = A[:, :-1, :-1].copy()
-    C[:, diagonal, diagonal] += covariance.row_noise(None if near.noise is None else near.noise[:, :-1])
-    C[:, diagonal, diagonal] *= 1.0 + 1e-9
-    q = np.linalg.solve(C, k[:, :, None])[:, :, 0]
-    mean = np.einsum("bm,bmp->bp", q, near.y[:, :-1])
-    return mean, np.maximum(prior - np.einsum("bm,bm->b", q, k), 1e-12 * prior)
-
-
-def _log_density(y: np.ndarray, mean: np.ndarray, var: np.ndarray, clipped: float) -> np.ndarray:
-    """Log densities (n,) of y (n, p), summed over outputs, with standardised residuals clipped."""
-    std = np.sqrt(var)[:, None]
-    z = np.clip((y - mean) / std, -clipped, clipped)
-    return -np.sum(0.5 * z**2 + np.log(std) + 0.5 * np.log(2.0 * np.pi), axis=1)

@@ -28,6 +28,7 @@ from gpexperts.engines.base import Engine
 from gpexperts.kernels.base import Covariance, is_length_scale
 from gpexperts.kernels.stationary import StationaryCovariance
 from gpexperts.training.blocks import BlockSampler
+from gpexperts.training.corrected import corrected_evidence
 from gpexperts.training.evidence import Evidence, as_dicts, evidence_of, listed, n_rows, reason_of
 from gpexperts.training.likelihood import Block, TraceRow, Training, maximise_likelihood
 from gpexperts.training.nearest import is_trainable
@@ -53,6 +54,8 @@ SETTLED = 0.02
 """Gain in log likelihood per row below which a further stage is not worth its time."""
 CLOSE = 0.03
 """Kernels worse than the best by more than this, in nats per row of stage 2, are given up."""
+CLOSE_OF_FEW = 0.1
+"""…or by more than this, where kernels are trained on all rows and compared by predictions of each."""
 MAX_LEFT = 2
 SHORTER = 0.1
 """Stage 1 starts again with length scales so many times as long, and keeps the likelier end."""
@@ -124,14 +127,15 @@ def train_in_stages(
     report(f"candidates, {listed(earlier, blocks)}")
 
     by_score = sorted(earlier, key=lambda name: -earlier[name].score)
-    candidates_left = [n for n in by_score if earlier[n].score >= earlier[by_score[0]].score - CLOSE]
-    candidates_left = candidates_left[:MAX_LEFT]
+    close, most = (CLOSE_OF_FEW, len(by_score)) if stages.exact else (CLOSE, MAX_LEFT)
+    candidates_left = [n for n in by_score if earlier[n].score >= earlier[by_score[0]].score - close]
+    candidates_left = candidates_left[:most]
     several = len(candidates_left) > 1
     third = {name: stages.refine(second[name], several=several) for name in candidates_left}
     best = third[candidates_left[0]].training
     blocks = stages.draw(stages.metric(best), NOISE_BLOCKS if stages.many else stages.final_blocks)
     ends = {name: stages.settle_noise(refined.training, blocks) for name, refined in third.items()}
-    later = {name: evidence_of(training, blocks) for name, training in ends.items()}
+    later = {name: stages.evidence(training, blocks) for name, training in ends.items()}
     report(f"after training on blocks, {listed(later, blocks)}")
     evidence = {"first": as_dicts(earlier), "last": as_dicts(later)}
     polished = None
@@ -211,13 +215,24 @@ class _Stages:
 
     @property
     def final_blocks(self) -> tuple[int, int]:
-        return (1, self.sampler.n) if self.sampler.n <= EXACT else FINAL_BLOCKS
+        return (1, self.sampler.n) if self.exact else FINAL_BLOCKS
 
     @property
     def many(self) -> bool:
         """Whether there are rows that the refined kernels have not seen."""
         n_blocks, block_size = FINAL_BLOCKS
         return self.sampler.n > n_blocks * block_size
+
+    @property
+    def exact(self) -> bool:
+        """Whether kernels are trained on all rows in one block."""
+        return self.sampler.n <= EXACT
+
+    def evidence(self, training: Training, blocks: list[Block]) -> Evidence:
+        """Return the scores at the end of a training on these blocks."""
+        if len(blocks) == 1:
+            return corrected_evidence(training.covariance, blocks[0])
+        return evidence_of(training, blocks)
 
     def metric(self, training: Training) -> np.ndarray:
         return training.covariance.metric(self.sampler.spread)
@@ -238,13 +253,13 @@ class _Stages:
     def refine(self, training: Training, *, several: bool = False) -> _Refined:
         """Train on large blocks in the newest metric; on all rows, take few steps while kernels compete."""
         blocks = self.draw(self.metric(training), self.final_blocks)
-        exact = len(blocks) == 1
-        steps = STEPS_BEFORE_CHOICE if exact and several else STEPS_OF_BEST
-        training = self.train(training.covariance, blocks, max_steps=steps, tolerance=1e-4 if exact else 1e-5)
+        steps = STEPS_BEFORE_CHOICE if self.exact and several else STEPS_OF_BEST
+        tolerance = 1e-4 if self.exact else 1e-5
+        training = self.train(training.covariance, blocks, max_steps=steps, tolerance=tolerance)
         first, last = training.trace[0], training.trace[-1]
         gain = (last.log_marginal_likelihood - first.log_marginal_likelihood) / n_rows(blocks)
         self.report(f"{gain:.4f} nats per row gained on {len(blocks)} new blocks")
-        return _Refined(training, pays=steps < STEPS_OF_BEST if exact else gain >= SETTLED)
+        return _Refined(training, pays=steps < STEPS_OF_BEST if self.exact else gain >= SETTLED)
 
     def settled(self, covariance: StationaryCovariance) -> StationaryCovariance:
         """Train the noise alone on blocks in the newest metric, if that makes many fresh rows more likely.
