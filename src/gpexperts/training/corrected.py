@@ -27,6 +27,8 @@ _EXPONENTS = (0.0, 0.5, 1.0)
 """Of the local variance ratio."""
 _SCALES = tuple(np.geomspace(0.3, 3.0, 21).tolist())
 """Factors of the variance."""
+_RESIDUALS = 32
+"""Nearest rows that give the local variance ratio by their leave-one-out residuals."""
 _PIECE = 50
 """Systems that are solved together: few enough to stay in the cache."""
 
@@ -131,12 +133,19 @@ def _of_piece(
     noise = _noise(near)[:, :-1]
     C[:, diagonal, diagonal] += covariance.row_noise(noise)
     C[:, diagonal, diagonal] *= 1.0 + 1e-9
-    P = np.linalg.inv(C)
-    alpha = P @ near.y[:, :-1]
+    # Columns of C⁻¹ for the nearest rows, which are the last ones: their leave-one-out residuals.
+    h = min(_RESIDUALS, m - 1)
+    p, nearest = near.y.shape[2], slice(m - 1 - h, None)
+    sides = np.zeros((B, m - 1, p + 1 + h))
+    sides[:, :, :p], sides[:, :, p] = near.y[:, :-1], k
+    sides[:, diagonal[nearest], p + 1 + np.arange(h)] = 1.0
+    solved = np.linalg.solve(C, sides)
+    alpha, q = solved[:, :, :p], solved[:, :, p]
+    precision = np.einsum("bhh->bh", solved[:, nearest, p + 1 :])
     mean = np.einsum("bm,bmp->bp", k, alpha)
-    explained = np.clip(np.einsum("bm,bmk,bk->b", k, P, k, optimize=True) / prior, 0.0, 1.0 - 1e-12)
-    w = weights(noise)[:, :, None]
-    z2 = w * alpha**2 / np.einsum("bmm->bm", P)[:, :, None]
-    square = nearness[:, :, None] ** 2
+    explained = np.clip(np.einsum("bm,bm->b", k, q) / prior, 0.0, 1.0 - 1e-12)
+    w = weights(noise)[:, nearest, None]
+    z2 = w * alpha[:, nearest] ** 2 / precision[:, :, None]
+    square = nearness[:, nearest, None] ** 2
     ratio = variance_ratio((square * z2).sum(axis=1), (square * w).sum(axis=1), z2.sum(axis=1), w.sum(axis=1))
     return mean, prior * (1.0 - explained), ratio, explained
