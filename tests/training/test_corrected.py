@@ -110,5 +110,9 @@ def test_the_correction_makes_changing_noise_likelier() -> None:
 
 
 def test_a_gross_error_is_bounded() -> None:
+    error = RowPredictions(
+        np.array([[0.5], [1e9]]), np.ones(2), np.ones((2, 1)), np.zeros(2), np.ones(2)
+    ).evidence()
+    assert error.loo_error == 0.5 * (0.5**2 + 12.0**2)
     one = RowPredictions(np.array([[0.0], [1e9]]), np.ones(2), np.ones((2, 1)), np.zeros(2), np.ones(2))
     np.testing.assert_allclose(one.log_density(3.0), -0.5 * np.array([0.0, 9.0]) - 0.5 * np.log(2 * np.pi))

@@ -14,7 +14,7 @@ from gpexperts.rows.arrays import ArrayRows
 from gpexperts.scaling import Standardizer
 from gpexperts.training import schedule
 from gpexperts.training.blocks import BlockSampler
-from gpexperts.training.predictive import predictive_density
+from gpexperts.training.corrected import predicted_from_neighbours
 from gpexperts.training.schedule import Evidence, StagedTraining, train_in_stages
 
 
@@ -139,6 +139,6 @@ def test_equal_rows_with_equal_targets_do_not_let_the_noise_vanish() -> None:
     # The few that show it must not be hidden by a bound of standardised errors.
     rows = sampler.fresh_neighbourhoods(np.ones(2), 2000, 48)
     bounded = [
-        predictive_density(c, rows, ThreadEngine(1), clipped=12.0).log_density for c in (vanished, right)
+        predicted_from_neighbours(c, rows, ThreadEngine(1)).log_density().sum() for c in (vanished, right)
     ]
     assert bounded[0] > bounded[1]

@@ -64,9 +64,16 @@ class RowPredictions(NamedTuple):
                     best, mean_of_best = each, mean
         return best
 
+    def evidence(self) -> Evidence:
+        """Mean log density and squared error, per row and output, of bounded errors."""
+        squares = np.minimum(self.residual**2, CLIPPED**2 * self.var[:, None])
+        error = float(np.average(squares.mean(axis=1), weights=self.weight))
+        density = float(np.average(self.log_density(), weights=self.weight))
+        return Evidence(density / self.residual.shape[1], error)
+
 
 def corrected_evidence(covariance: Covariance, block: Block) -> Evidence:
-    """Mean log density and squared error of each row given all others, per row and output.
+    """Scores of each row given all others.
 
     Parameters
     ----------
@@ -86,9 +93,7 @@ def corrected_evidence(covariance: Covariance, block: Block) -> Evidence:
     z2 = squared_z_without(P, alpha, left_out.precision, np.arange(len(y)))
     ratio = variance_ratio((near * z2).sum(axis=2), near.sum(axis=1), z2 @ w, w.sum() - w)
     latent = np.clip((left_out.variance - covariance.row_noise(noise)) / prior, 0.0, 1.0)
-    rows = RowPredictions(left_out.residual.T, left_out.variance, ratio.T, 1.0 - latent, w)
-    error = float(np.average((rows.residual**2).mean(axis=1), weights=w))
-    return Evidence(float(np.average(rows.log_density(), weights=w)) / y.shape[1], error)
+    return RowPredictions(left_out.residual.T, left_out.variance, ratio.T, 1.0 - latent, w).evidence()
 
 
 def predicted_from_neighbours(

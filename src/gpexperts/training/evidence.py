@@ -1,4 +1,4 @@
-"""How kernels are compared: by log likelihood and leave-one-out error of the same blocks."""
+"""How kernels are compared: by log likelihood, or density, and leave-one-out error of the same rows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ row with a gross error in its target must not decide."""
 
 
 class Evidence(NamedTuple):
-    """Scores of a kernel on the same blocks."""
+    """Scores of a kernel on the same blocks, or predicted rows."""
 
     log_likelihood: float
     """Per row."""

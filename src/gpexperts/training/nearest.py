@@ -8,8 +8,9 @@ from gpexperts.engines.base import Engine
 from gpexperts.kernels.base import Covariance
 from gpexperts.kernels.stationary import StationaryCovariance
 from gpexperts.training.blocks import BlockSampler
-from gpexperts.training.evidence import CLIPPED, Evidence
-from gpexperts.training.predictive import maximise_density, predictive_density
+from gpexperts.training.corrected import predicted_from_neighbours
+from gpexperts.training.evidence import Evidence
+from gpexperts.training.predictive import maximise_density
 
 __all__ = ["PREDICTED", "Stage", "evidence_of_fresh_rows", "is_trainable", "trained_on_neighbours"]
 
@@ -47,9 +48,6 @@ def trained_on_neighbours(
 def evidence_of_fresh_rows(
     covariance: StationaryCovariance, sampler: BlockSampler, engine: Engine, n_rows: int, n_neighbors: int
 ) -> Evidence:
-    """Mean log density and squared error of rows that training has not drawn, per row and output."""
+    """Corrected log density and squared error of rows that training has not drawn, per row and output."""
     rows = sampler.fresh_neighbourhoods(covariance.metric(sampler.spread), n_rows, n_neighbors)
-    density = predictive_density(covariance, rows, engine, clipped=CLIPPED)
-    p = rows.y.shape[2]
-    error = density.squared_error / (density.weight * p)
-    return Evidence(density.log_density / (density.n_rows * p), error)
+    return predicted_from_neighbours(covariance, rows, engine).evidence()

@@ -107,7 +107,6 @@ def predictive_density(
     *,
     predicted: int = 1,
     typical_error: float = np.inf,
-    clipped: float = np.inf,
     largest: float = np.inf,
 ) -> Density:
     """Log density of rows given their neighbours, the squared error, and the gradient.
@@ -121,16 +120,15 @@ def predictive_density(
         q: the last q rows of each system are predicted, each from all others of its system.
     typical_error : float
         E: the gradient is that of `log_density` − ½ `squared_error` / E.
-    clipped : float
-        Larger standardised errors count as this one. The gradient is that without such a bound.
     largest : float
-        Larger errors (root of the sum of squares over outputs) count as this one, in the same way.
+        Larger errors (root of the sum of squares over outputs) count as this one. The gradient is that
+        without such a bound.
     """
     B, covariance = len(rows.X), rows.applied(covariance)
     pieces = [slice(start, start + _PIECE) for start in range(0, B, _PIECE)]
     found = engine.map(
         lambda some: _density(
-            covariance, rows.part(some), min(predicted, rows.X.shape[1]), typical_error, clipped, largest
+            covariance, rows.part(some), min(predicted, rows.X.shape[1]), typical_error, largest
         ),
         pieces,
     )
@@ -174,7 +172,7 @@ def maximise_density(
 
 
 def _density(
-    covariance: StationaryCovariance, rows: Neighbourhoods, q: int, E: float, clipped: float, largest: float
+    covariance: StationaryCovariance, rows: Neighbourhoods, q: int, E: float, largest: float
 ) -> Density:
     X, y = rows.X, rows.y
     B, m, d = X.shape
@@ -192,7 +190,7 @@ def _density(
         jittered += failed
         alpha_l, S_ll = alpha[:, m - q :], np.einsum("bll->bl", S[:, m - q :])
         squares = np.einsum("blo,blo->bl", alpha_l, alpha_l)
-        squares = np.minimum(squares, np.minimum(clipped**2 * p * s2, largest**2 * S_ll) * S_ll)
+        squares = np.minimum(squares, (largest * S_ll) ** 2)
         misfit = squares / (S_ll * s2)
         log_density -= 0.5 * float((p * np.log(2.0 * np.pi * s2 / S_ll) + misfit).sum())
         w = np.ones((len(noise), q)) if rows.noise is None else weights(rows.noise[some, m - q :])
