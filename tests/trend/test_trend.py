@@ -260,6 +260,8 @@ def test_trees_predict_as_the_regressor_that_they_come_from() -> None:
     assert isinstance(trees, Trees)
     queries = np.concatenate([table, [[np.inf, -np.inf, 0.0], [1e300, -1e300, np.nan]]])
     np.testing.assert_allclose(trees.predict(queries), regressor.predict(queries), rtol=1e-10, atol=1e-12)
+    for few in (queries[:0], queries[-1:], queries[:5], queries[-50:]):  # all trees at once
+        np.testing.assert_allclose(trees.predict(few), regressor.predict(few) if len(few) else [], rtol=1e-10)
     _check_trees(trees, len(trees.value), 3)
     _check_trees(Trees(**{**vars(trees), "left": trees.left}), len(trees.value), 3)
     backwards = trees.left.copy()

@@ -10,7 +10,9 @@ import numpy as np
 __all__ = ["Trees", "trees_of"]
 
 _ROWS = 16_384
-"""Rows that go through all trees together, so that they stay in the cache."""
+"""Rows that go through one tree after the other together, so that they stay in the cache."""
+_FEW_ROWS = 64
+"""Up to so many rows go through all trees at once: there are too few for a loop over the trees."""
 
 
 @dataclass(frozen=True)
@@ -42,10 +44,25 @@ class Trees:
     def predict(self, X: np.ndarray) -> np.ndarray:
         """Return the prediction (n,) for inputs X (n, d)."""
         result = np.full(len(X), self.baseline)
+        if len(X) <= _FEW_ROWS:
+            return result + self._sum_of_few(np.ascontiguousarray(X))
         for begin in range(0, len(X), _ROWS):
             some = slice(begin, begin + _ROWS)
             result[some] += self._sum(np.ascontiguousarray(X[some]))
         return result
+
+    def _sum_of_few(self, X: np.ndarray) -> np.ndarray:
+        n, flat, column = len(X), X.ravel(), np.maximum(self.feature, 0)
+        at_row = (np.arange(n) * X.shape[1])[:, None]
+        has_gaps = bool(np.isnan(flat).any())
+        node = np.repeat(self.start[None, :-1], n, axis=0)  # (n, T)
+        while (self.feature[node] >= 0).any():
+            x = flat[at_row + column[node]]
+            goes_left = x <= self.threshold[node]
+            if has_gaps:
+                goes_left |= np.isnan(x) & self.missing_left[node]
+            node = np.where(goes_left, self.left[node], self.right[node])  # a leaf stays
+        return np.asarray(self.value[node].sum(axis=1))
 
     def _sum(self, X: np.ndarray) -> np.ndarray:
         total, flat, at_row = np.zeros(len(X)), X.ravel(), np.arange(len(X)) * X.shape[1]
