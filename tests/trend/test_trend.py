@@ -251,6 +251,28 @@ def test_bad_settings_are_refused(given: dict[str, Any], error: type[Exception],
 # ------------------------------------------------------------------------------------ trees, files
 
 
+@pytest.mark.parametrize("levels", [None, np.array([False, False, True])])
+def test_of_many_rows_boosting_is_the_mean_of_the_folds(levels, monkeypatch) -> None:
+    monkeypatch.setattr(regressors, "FEW_ROWS", 100)
+    fitted = []
+    original = crossfit.fitted_regressor
+    monkeypatch.setattr(crossfit, "fitted_regressor", lambda *a: fitted.append(original(*a)) or fitted[-1])
+    table = RNG.normal(size=(1000, 3))
+    found = cross_fit("boosting", folded(table, table[:, 0] * table[:, 1]), 0, levels=levels)
+    assert found is not None
+    (mean,) = found.finished().trend.predictors
+    assert len(fitted) == FOLDS
+    for queries in (table, RNG.normal(size=(5, 3))):
+        expected = np.mean([one.predict(queries) for one in fitted], axis=0)
+        np.testing.assert_allclose(mean.predict(queries), expected, rtol=1e-9, atol=1e-12)
+    if levels is None:
+        _check_trees(mean, len(mean.value), 3)
+    monkeypatch.setattr(regressors, "trees_of", lambda *a: None)  # as of an unknown version of scikit-learn
+    one = found.finished().trend.predictors[0]
+    np.testing.assert_allclose(one.predict(table), fitted[FOLDS].predict(table))
+    assert len(fitted) == FOLDS + 1
+
+
 def test_trees_predict_as_the_regressor_that_they_come_from() -> None:
     table = RNG.normal(size=(400, 3))
     table[RNG.random((400, 3)) < 0.1] = np.nan

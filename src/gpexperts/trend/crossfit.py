@@ -2,7 +2,8 @@
 
 Residuals of rows that a regressor was fitted to are too small, and experts trained on them would be too sure.
 The rows are divided into five folds; the regressor of each fold is fitted to the others. For queries, one
-more regressor is fitted to all rows. Rows with equal inputs are in the same fold: otherwise a trend that is
+more regressor is fitted to all rows; of many rows, boosting predicts the mean of the five instead, which
+varies less. Rows with equal inputs are in the same fold: otherwise a trend that is
 an input would tell them apart, and hide the noise that they show. The folds also choose the number of boosted
 trees, so that all other rows grow them: together if the rows are few, else the first one by early stopping.
 
@@ -27,6 +28,7 @@ from gpexperts.trend.regressors import (
     fitted_regressor,
     kept,
     leaves_trees_open,
+    mean_of,
     new_regressor,
     resized,
     threads_for,
@@ -149,20 +151,23 @@ def cross_fit(
     w = weights(rows.noise) if rows.noise.shape[1] else None
     named = isinstance(setting, str) and setting == "boosting"
     folds = _Folds(rows.X, w, fold, regressor, name, leaves_trees_open(setting, n), stops_early=named)
-    values, finals, errors = np.empty((n, p)), [], []
+    values, outputs = np.empty((n, p)), []
     for k in range(p):
         predicted = folds.predict(rows.y[:, k], worst)
         if predicted is None:
             return None
-        values[:, k], final, error = predicted
-        finals.append(final)
-        errors.append(error)
+        values[:, k] = predicted.values
+        outputs.append(predicted)
+
+    def final(output: _OfFolds, y: np.ndarray) -> Predictor:
+        mean = mean_of(output.fitted, rows.X) if output.fitted else None
+        return kept(folds.fitted(output.final, y), rows.X) if mean is None else mean
 
     def fit() -> tuple[Predictor, ...]:
-        return tuple(kept(folds.fitted(r, y), rows.X) for r, y in zip(finals, rows.y.T, strict=True))
+        return tuple(final(output, y) for output, y in zip(outputs, rows.y.T, strict=True))
 
-    trend = FittedTrend("mean", name, ())
-    found = CrossFitted(trend, rows.number, values, float(np.mean(errors)), fit)
+    trend, error = FittedTrend("mean", name, ()), float(np.mean([output.error for output in outputs]))
+    found = CrossFitted(trend, rows.number, values, error, fit)
     return found if folded.whole else found.finished()
 
 
@@ -213,6 +218,19 @@ def _variance(y: np.ndarray, weight: np.ndarray) -> float:
     return float(np.average((y - np.average(y, weights=weight)) ** 2, weights=weight)) or 1.0
 
 
+class _OfFolds(NamedTuple):
+    """The cross-fitted trend of one output."""
+
+    values: np.ndarray
+    """(n,)"""
+    error: float
+    """Mean squared error, in units of the variance."""
+    final: Any
+    """The regressor to fit to all rows…"""
+    fitted: list[Any]
+    """…or those of the folds, whose mean is used instead."""
+
+
 class _Folds(NamedTuple):
     """Rows in folds, and the regressor that is fitted without each of them."""
 
@@ -226,21 +244,23 @@ class _Folds(NamedTuple):
     stops_early: bool
     """Whether the regressor of the first fold stops growing early where the number is not open."""
 
-    def predict(self, y: np.ndarray, worst: float) -> tuple[np.ndarray, Any, float] | None:
+    def predict(self, y: np.ndarray, worst: float) -> _OfFolds | None:
         """Predict each target (n,) by the regressor of its fold.
 
-        Also returned are the regressor to fit to all rows, and the error in units of the variance. Where the
-        number of trees is open, it is the one with the smallest error of all folds together. Where the first
-        fold stops early, the others and the last have as many trees, and no rows that stop them.
+        Where the number of trees is open, it is the one with the smallest error of all folds together. Where
+        the first fold stops early, the others and the last have as many trees, and no rows that stop them.
         """
         w = np.ones(len(y)) if self.weight is None else self.weight
         variance = _variance(y, w)
         stages: list[np.ndarray] = []
+        fitted: list[Any] = []
         errors, weight, regressor = np.zeros(1), 0.0, self.regressor
         for f in range(FOLDS):
             out, where = self.fold == f, f"fold {f + 1} of {FOLDS}"
             one = self.fitted(regressor, y, ~out, where)
             stages.append(self._predictions(one, out, where))
+            if self.stops_early and not self.open_trees:
+                fitted.append(one)
             of_fold = ((stages[-1] - y[out]) ** 2 * w[out]).sum(axis=1)
             errors = of_fold if f == 0 else errors[: len(of_fold)] + of_fold
             weight += float(w[out].sum())
@@ -255,7 +275,7 @@ class _Folds(NamedTuple):
         for f, stage in enumerate(stages):
             values[self.fold == f] = stage[best]
         final = resized(regressor, best + 1) if self.open_trees else regressor
-        return values, final, float(errors[best]) / (variance * weight)
+        return _OfFolds(values, float(errors[best]) / (variance * weight), final, fitted)
 
     def fitted(self, regressor: Any, y: np.ndarray, some: Any = slice(None), where: str = "all rows") -> Any:
         """Fit the regressor to some of the rows."""

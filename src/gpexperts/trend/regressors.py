@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_limits
 from gpexperts.engines.threads import blas_threads
 from gpexperts.trend.effects import Linear, LinearAndTrees, RidgeThenTrees
 from gpexperts.trend.sparse import SparseGP
-from gpexperts.trend.trees import Trees, trees_of
+from gpexperts.trend.trees import Trees, mean_of_trees, trees_of
 
 __all__ = [
     "NAMES",
@@ -24,6 +24,7 @@ __all__ = [
     "fitted_regressor",
     "kept",
     "leaves_trees_open",
+    "mean_of",
     "new_regressor",
     "resized",
     "takes_weights",
@@ -128,6 +129,23 @@ def kept(regressor: Any, X: np.ndarray) -> Predictor:
             feature = np.where(trees.feature < 0, -1, columns[trees.feature])
             return LinearAndTrees(regressor.linear_, replace(trees, feature=feature, n_features=X.shape[1]))
     return regressor
+
+
+def mean_of(regressors: Sequence[Any], X: np.ndarray) -> Predictor | None:
+    """Return what predicts the mean of fitted boosting regressors, if all can be kept as plain arrays.
+
+    X (n, d) are training inputs.
+    """
+    each = [kept(regressor, X) for regressor in regressors]
+    trees: list[Any] = [one.trees if isinstance(one, LinearAndTrees) else one for one in each]
+    linear = [one.linear for one in each if isinstance(one, LinearAndTrees)]
+    if not all(isinstance(one, Trees) for one in trees):
+        return None
+    if not linear:
+        return mean_of_trees(trees)
+    coef = np.mean([one.coef for one in linear], axis=0)
+    intercept = float(np.mean([one.intercept for one in linear]))
+    return LinearAndTrees(Linear(coef, intercept), mean_of_trees(trees))
 
 
 def _read(regressor: Any, X: np.ndarray) -> Trees | None:

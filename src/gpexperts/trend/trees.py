@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-__all__ = ["Trees", "trees_of"]
+__all__ = ["Trees", "mean_of_trees", "trees_of"]
 
 _ROWS = 16_384
 """Rows that go through one tree after the other together, so that they stay in the cache."""
@@ -82,6 +83,24 @@ class Trees:
                 rows = rows[self.feature[at] >= 0]
             total += self.value[node]
         return total
+
+
+def mean_of_trees(several: Sequence[Trees]) -> Trees:
+    """Return one sum of trees whose prediction is the mean of those of several."""
+    shifts = np.cumsum([0, *(len(trees.value) for trees in several)])[:-1]
+    start = [trees.start[:-1] + shift for trees, shift in zip(several, shifts, strict=True)]
+    end = several[-1].start[-1:] + shifts[-1]
+    return Trees(
+        start=np.concatenate([*start, end]),
+        feature=np.concatenate([trees.feature for trees in several]),
+        threshold=np.concatenate([trees.threshold for trees in several]),
+        missing_left=np.concatenate([trees.missing_left for trees in several]),
+        left=np.concatenate([trees.left + shift for trees, shift in zip(several, shifts, strict=True)]),
+        right=np.concatenate([trees.right + shift for trees, shift in zip(several, shifts, strict=True)]),
+        value=np.concatenate([trees.value for trees in several]) / len(several),
+        baseline=float(np.mean([trees.baseline for trees in several])),
+        n_features=several[0].n_features,
+    )
 
 
 def trees_of(regressor: Any, X: np.ndarray) -> Trees | None:
