@@ -1,4 +1,4 @@
-"""A start in which one input names groups is found, and leads where the usual start does not."""
+"""Other starts are found, and lead where the usual start does not."""
 
 from __future__ import annotations
 
@@ -12,10 +12,15 @@ from gpexperts.kernels.raw import candidate_covariances
 from gpexperts.rows.arrays import ArrayRows
 from gpexperts.scaling import Standardizer
 from gpexperts.training.blocks import BlockSampler
-from gpexperts.training.groups import start_by_groups
-from gpexperts.training.nearest import Stage, evidence_of_fresh_rows
+from gpexperts.training.nearest import Stage, evidence_of_fresh_rows, trained_on_neighbours
 from gpexperts.training.polish import polish
 from gpexperts.training.predictive import predictive_density
+from gpexperts.training.starts import (
+    OTHER_STARTS,
+    starts_by_groups,
+    starts_with_little_noise,
+    starts_without_an_input,
+)
 
 ENGINE = ThreadEngine(1)
 
@@ -40,8 +45,8 @@ def test_the_length_scale_of_the_group_is_below_its_steps(sample_rows: int | Non
     X, y = grouped()
     sampler = sampler_of(X, y, sample_rows)
     candidates = candidate_covariances("auto", sampler.spread, sampler.y_spread, Standardizer.identity(2))
-    found = start_by_groups(candidates["matern12"], sampler, ENGINE)
-    assert found is not None
+    usual = candidates["matern12"]
+    (found,) = starts_by_groups(usual, usual, sampler, ENGINE)
     group, within = found.metric(np.ones(2))
     assert group < 1 / 60
     assert within > 0.1
@@ -55,9 +60,14 @@ def test_a_group_is_found_beside_a_category() -> None:
     sampler = BlockSampler(source, sample, np.arange(1), rng, index)
     units = Standardizer.identity(5)
     candidates = candidate_covariances("auto", sampler.spread, sampler.y_spread, units, index)
-    found = start_by_groups(candidates["matern12"], sampler, ENGINE)
-    assert found is not None
+    usual = candidates["matern12"]
+    (found,) = starts_by_groups(usual, usual, sampler, ENGINE)
     assert found.metric(np.ones(5))[0] < 1 / 30
+    # Without an input: a category is left out as a whole.
+    short = usual.at(np.log([1.0, 0.5, 0.5, 0.01, 0.1]))
+    without = starts_without_an_input(short, short, sampler, ENGINE)
+    assert without[0].metric(np.ones(5)).argmax() == 2
+    np.testing.assert_array_equal(np.ptp(without[0].metric(np.ones(5))[2:]), 0.0)
 
 
 def test_one_gross_target_does_not_decide_between_kernels() -> None:
@@ -85,7 +95,8 @@ def test_polishing_keeps_what_predicts_fresh_rows_best(
 ) -> None:
     for stage in ("FIRST", "SECOND"):
         monkeypatch.setattr(f"gpexperts.training.polish.{stage}", Stage(300, 16, 6))
-    monkeypatch.setattr("gpexperts.training.polish.CHECKED", (300, 32))
+    for checked in ("CHECKED", "CHECKED_IN_NOISE"):
+        monkeypatch.setattr(f"gpexperts.training.polish.{checked}", (300, 32))
     monkeypatch.setattr("gpexperts.training.polish.WORTHWHILE", worthwhile)
     X, y = grouped()
     sampler = sampler_of(X, y)
@@ -94,12 +105,13 @@ def test_polishing_keeps_what_predicts_fresh_rows_best(
     polished = polish({"matern32": smooth}, candidates, sampler, ENGINE, report=lambda message: None)
     assert polished is not None
     score = {how: evidence.score for how, evidence in polished.evidence.items()}
-    assert score["by groups of inputs"] > score["matern32"] + 0.2
+    best = max(OTHER_STARTS, key=lambda origin: score[origin])
+    assert min(score[best], score["by groups of inputs"]) > score["matern32"] + 0.2
     assert polished.name == list(candidates)[-1]
-    assert "started by groups of inputs" in polished.reason
+    assert f"started {best}" in polished.reason
     fresh = evidence_of_fresh_rows(polished.covariance, sampler, ENGINE, 300, 32)
-    further = score["neighbours"] >= score["by groups of inputs"] + worthwhile
-    assert fresh.score == pytest.approx(score["neighbours" if further else "by groups of inputs"])
+    further = score["neighbours"] >= score[best] + worthwhile
+    assert fresh.score == pytest.approx(score["neighbours" if further else best])
     assert further == (worthwhile < 0.0)
 
 
@@ -133,11 +145,41 @@ def test_composite_kernels_are_not_trained_on_neighbours() -> None:
     ],
 )
 def test_fixed_or_common_length_scales_have_no_such_start(kernel) -> None:
-    assert start_by_groups(covariance_of(kernel), sampler_of(*grouped()), ENGINE) is None
+    usual, sampler = covariance_of(kernel), sampler_of(*grouped())
+    for starts_of in (starts_by_groups, starts_without_an_input):
+        assert starts_of(usual, usual, sampler, ENGINE) == []
 
 
 def test_inputs_without_repeated_values_have_no_such_start() -> None:
     rng = np.random.default_rng(0)
     X = rng.uniform(size=(500, 2))
     kernel = 1.0 * Matern([1.0, 1.0], nu=0.5) + WhiteKernel(0.1)
-    assert start_by_groups(covariance_of(kernel), sampler_of(X, X[:, :1]), ENGINE) is None
+    usual = covariance_of(kernel)
+    assert starts_by_groups(usual, usual, sampler_of(X, X[:, :1]), ENGINE) == []
+
+
+def test_a_start_without_the_input_that_keeps_equals_apart_predicts_better() -> None:
+    rng = np.random.default_rng(0)
+    day, x = rng.integers(100, size=3000), rng.uniform(size=3000)
+    X = np.stack([day / 100, x], axis=1)
+    y = np.sin(40 * x[:, None]) + 0.3 * rng.standard_normal((3000, 1))
+    sampler = sampler_of(X, y)
+    kernel = covariance_of(1.0 * Matern([1.0, 1.0], (1e-4, 1e4), nu=0.5) + WhiteKernel(0.1))
+    trained = kernel.at(np.log([1.0, 0.001, 1.0, 0.9]))  # each day for itself, and the rest is noise
+    found = starts_without_an_input(kernel, trained, sampler, ENGINE)
+    assert [each.metric(np.ones(2)).argmax() for each in found] == [0, 1]  # the shortest first
+    ends = [
+        trained_on_neighbours(each, sampler, ENGINE, (Stage(300, 32, 8),)) for each in (trained, found[0])
+    ]
+    assert ends[1].metric(np.ones(2))[0] > 1.0
+    scores = [evidence_of_fresh_rows(each, sampler, ENGINE, 500, 32).score for each in ends]
+    assert scores[1] > scores[0] + 0.3
+
+
+def test_the_start_with_little_noise() -> None:
+    sampler = sampler_of(*grouped())
+    kernel = covariance_of(1.0 * Matern([1.0, 1.0], nu=0.5) + WhiteKernel(0.1))
+    (found,) = starts_with_little_noise(kernel, kernel, sampler, ENGINE)
+    assert found.noise_variance == pytest.approx(0.05 * sampler.variance)
+    assert found.signal_variance == pytest.approx(2.0 * sampler.variance)
+    np.testing.assert_allclose(found.metric(np.ones(2)), 1.0)
