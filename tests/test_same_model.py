@@ -61,7 +61,7 @@ def _few_rows_are_many() -> Iterator[None]:
         patch.setattr(polish, "CHECKED", (200, 32))
         patch.setattr(compare, "BLOCKS", ((4, 40, 2), (4, 60, 2)))
         patch.setattr(compare, "NEIGHBOURHOODS", Stage(200, 16, 2))
-        patch.setattr(compare, "PREDICTED", 200)
+        patch.setattr(compare, "PREDICTED", (200, 200))
         patch.setattr(prepare, "EXPERTS", (1, 2))
         patch.setattr(prepare, "NEIGHBORS", (16, 32))
         for trainer in (fit_experts, schedule):

@@ -31,10 +31,10 @@ BLOCKS = ((16, 100, 20), (16, 150, 12))
 """Blocks, rows in each, and steps of the two stages of training."""
 NEIGHBOURHOODS = Stage(750, 48, 12)
 """Of training that starts from trained length scales: it maximises what is compared."""
-PREDICTED, NEIGHBORS = 1000, 96
-"""Rows that are predicted, and rows that predict each."""
-MANY_ROWS, PREDICTED_OF_MANY = 20_000, 3000
-"""With more rows than this, more are predicted: training takes longer, and the choice may too."""
+PREDICTED, NEIGHBORS = (1000, 10_000), 96
+"""Fewest and most rows that are predicted, and rows that predict each."""
+SHARE_PREDICTED = 1 / 15
+"""Of the rows, between these: with more rows training takes longer, and the choice may too."""
 WORTHWHILE = 0.005
 """Nats per row that a preparation must gain over none, beside half its standard error."""
 _TINY = np.finfo(float).tiny
@@ -185,7 +185,7 @@ def _scored(
     clipped: float,
     by_weight: bool,
 ) -> Scored:
-    n_predicted = PREDICTED if sampler.n <= MANY_ROWS else PREDICTED_OF_MANY
+    n_predicted = int(np.clip(SHARE_PREDICTED * sampler.n, *PREDICTED))
     near = sampler.fresh_neighbourhoods(covariance.metric(sampler.spread), n_predicted, NEIGHBORS, fold)
     predicted = predicted_from_neighbours(covariance, near, engine, by_weight=by_weight)
     scale = units.y.scale[outputs]

@@ -1,4 +1,4 @@
-"""Other starts of training, where the usual one leaves much unexplained: no gradient leads from one to another.
+"""Other starts of training, where the usual one leaves much unexplained. No gradient leads to them.
 
 `starts_by_groups`: length scales start long and shrink along gradients. But an input that repeats its
 values, such as the number of a machine or the length of a route, may name a group: rows of other groups
