@@ -104,11 +104,12 @@ class BlockSampler:
         drawn = self._order[::-1][:n_rows]
         return self._neighbourhoods(metric, drawn, m) if fold is None else self._apart(metric, drawn, m, fold)
 
-    def of_sample(self) -> BlockSampler:
-        """Return a sampler of the sample alone, where a search takes less time."""
-        if len(self.sample.number) == self.n:
+    def of_sample(self, most: int = 0) -> BlockSampler:
+        """Return a sampler of the sample, or of at most so many rows: a search there takes less time."""
+        if max(most, len(self.sample.number)) >= self.n:
             return self
-        rows = ArrayRows(self.sample.X, self.sample.y, self.sample.noise)
+        sample = self._source.sample(most, self.random_state) if most else self.sample
+        rows = ArrayRows(sample.X, sample.y, sample.noise)
         whole = rows.take(np.arange(rows.n))
         return BlockSampler(rows, whole, self._outputs, self.random_state, self._scale_index)
 

@@ -33,6 +33,8 @@ CHECKED_IN_NOISE = 3000, 96
 """…more of them where much is unexplained,…"""
 WORTHWHILE = 0.005
 """…if their score gains more than this, in nats per row."""
+STARTS_ROWS = 400_000
+"""Rows, at most, among which other starts are trained and compared: each searches for neighbours twice."""
 UNEXPLAINED = 0.3
 """Share of the variance that the prediction leaves, above which other starts are tried."""
 
@@ -81,26 +83,28 @@ def polish(
     metric = next(iter(ends.values())).metric(sampler.spread)
     if len(sampler.neighbourhoods(metric, SAMPLED, PREDICTED).without_twins(PREDICTED).X) < FEWEST:
         return None
-    checked = CHECKED
+    within, checked = sampler, CHECKED
     scores = {name: evidence_of_fresh_rows(end, sampler, engine, *checked) for name, end in ends.items()}
-    name = max(scores, key=lambda name: scores[name].score)
-    start, best, stages = ends[name], scores[name], [FIRST, SECOND]
     roughest = list(candidates)[-1]
     rough = candidates[roughest]
-    unexplained = best.loo_error > UNEXPLAINED * sampler.variance
-    if other_starts and unexplained and is_trainable(rough):
-        checked = CHECKED_IN_NOISE
-        scores[name] = best = evidence_of_fresh_rows(start, sampler, engine, *checked)
-        usual = rough.at(start.kernel.theta)
-        for origin, starts_of in OTHER_STARTS.items():
-            for other in starts_of(rough, usual, sampler, engine):
-                # Only after training can starts be compared.
-                other = trained_on_neighbours(other, sampler, engine, (FIRST,))
-                score = evidence_of_fresh_rows(other, sampler, engine, *checked)
-                if origin not in scores or score.score > scores[origin].score:
-                    scores[origin] = score
-                if score.score > best.score:
-                    name, start, best, stages = roughest, other, score, [SECOND]
+    unexplained = max(scores.values(), key=_score).loo_error > UNEXPLAINED * sampler.variance
+    more_starts = other_starts and unexplained and is_trainable(rough)
+    if more_starts:
+        within, checked = sampler.of_sample(STARTS_ROWS), CHECKED_IN_NOISE
+        scores = {name: evidence_of_fresh_rows(end, within, engine, *checked) for name, end in ends.items()}
+    name = max(scores, key=lambda name: scores[name].score)
+    start, best, stages = ends[name], scores[name], [FIRST, SECOND]
+    usual = rough.at(start.kernel.theta) if is_trainable(rough) else start
+    for origin, starts_of in OTHER_STARTS.items() if more_starts else ():
+        for other in starts_of(rough, usual, within, engine):
+            # Only after training can starts be compared.
+            other = trained_on_neighbours(other, within, engine, (FIRST,))
+            score = evidence_of_fresh_rows(other, within, engine, *checked)
+            scores[origin] = max(score, scores.get(origin, score), key=_score)
+            if score.score > best.score:
+                name, start, best, stages = roughest, other, score, [SECOND]
+    if within is not sampler:
+        best = evidence_of_fresh_rows(start, sampler, engine, *checked)
     trained = start
     for stage in stages:
         trained = trained_on_neighbours(trained, sampler, engine, (stage,))
@@ -118,3 +122,7 @@ def polish(
     reason += f"; {scores['neighbours'].score:.4f} after training on such rows"
     report(f"{name} chosen: {reason}")
     return Polished(name, start, scores, reason)
+
+
+def _score(evidence: Evidence) -> float:
+    return evidence.score
