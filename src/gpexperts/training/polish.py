@@ -88,21 +88,22 @@ def polish(
     roughest = list(candidates)[-1]
     rough = candidates[roughest]
     unexplained = max(scores.values(), key=_score).loo_error > UNEXPLAINED * sampler.variance
-    more_starts = other_starts and unexplained and is_trainable(rough)
-    if more_starts:
+    starts: list[tuple[str, StationaryCovariance]] = []
+    if other_starts and unexplained and is_trainable(rough):
         within, checked = sampler.of_sample(STARTS_ROWS), CHECKED_IN_NOISE
         scores = {name: evidence_of_fresh_rows(end, within, engine, *checked) for name, end in ends.items()}
+        usual = rough.at(ends[max(scores, key=lambda name: scores[name].score)].kernel.theta)
+        for origin, starts_of in OTHER_STARTS.items():
+            starts += [(origin, start) for start in starts_of(rough, usual, within, engine)]
     name = max(scores, key=lambda name: scores[name].score)
     start, best, stages = ends[name], scores[name], [FIRST, SECOND]
-    usual = rough.at(start.kernel.theta) if is_trainable(rough) else start
-    for origin, starts_of in OTHER_STARTS.items() if more_starts else ():
-        for other in starts_of(rough, usual, within, engine):
-            # Only after training can starts be compared.
-            other = trained_on_neighbours(other, within, engine, (FIRST,))
-            score = evidence_of_fresh_rows(other, within, engine, *checked)
-            scores[origin] = max(score, scores.get(origin, score), key=_score)
-            if score.score > best.score:
-                name, start, best, stages = roughest, other, score, [SECOND]
+    for origin, other in starts:
+        # Only after training can starts be compared.
+        other = trained_on_neighbours(other, within, engine, (FIRST,))
+        score = evidence_of_fresh_rows(other, within, engine, *checked)
+        scores[origin] = max(score, scores.get(origin, score), key=_score)
+        if score.score > best.score:
+            name, start, best, stages = roughest, other, score, [SECOND]
     if within is not sampler:
         best = evidence_of_fresh_rows(start, sampler, engine, *checked)
     trained = start

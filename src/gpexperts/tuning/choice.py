@@ -27,7 +27,7 @@ BESIDE, NEIGHBORS_BESIDE = (1, 2, 4), 128
 """Candidates of K and m that are used together."""
 COMPARED = 800
 """Held-out rows, about, on which setups are compared. All of them choose the corrections."""
-SLOWER = 0.005
+SLOWER = 0.01
 """Nats per query: what more rows of the own expert must gain for each millisecond that they take."""
 FEW_EXPERTS = 2
 """If so few selected experts are worse than the own expert, more are not tried."""
