@@ -142,3 +142,19 @@ def test_equal_rows_with_equal_targets_do_not_let_the_noise_vanish() -> None:
         predicted_from_neighbours(c, rows, ThreadEngine(1)).log_density().sum() for c in (vanished, right)
     ]
     assert bounded[0] > bounded[1]
+
+
+@pytest.mark.parametrize("prefers_start", [True, False])
+def test_further_training_on_all_rows_is_kept_if_it_predicts_better(monkeypatch, prefers_start: bool) -> None:
+    X, y = draw_from(Matern([0.3, 0.3], nu=1.5), 200, 2, 0.1, 0)
+    sampler = sampler_of(X, y)
+    start = candidates_of(sampler, "matern32")["matern32"].at(np.log([1.0, 0.5, 0.5, 0.05]))
+    theta = start.kernel.theta
+
+    def evidence(covariance: Covariance, block: object) -> Evidence:
+        is_start = np.array_equal(covariance.kernel.theta, theta)
+        return Evidence(float(is_start == prefers_start), 1.0)
+
+    monkeypatch.setattr(schedule, "corrected_evidence", evidence)
+    end = schedule.train_further("matern32", start, sampler, ThreadEngine(1)).covariance
+    assert np.array_equal(end.kernel.theta, theta) == prefers_start

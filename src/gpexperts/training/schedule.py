@@ -186,9 +186,13 @@ def train_further(
     if polished is not None:
         start, evidence = stages.settled(polished.covariance), {"neighbours": as_dicts(polished.evidence)}
     blocks = stages.draw(start.metric(sampler.spread), stages.final_blocks)
-    steps = 0 if polished is not None else STEPS_OF_BEST
-    training = stages.train(start, blocks, max_steps=steps, tolerance=1e-4)
-    reason = reason_of(name, {name: evidence_of(training, blocks)}) if polished is None else polished.reason
+    training = stages.train(start, blocks, max_steps=0)
+    reason = "" if polished is None else polished.reason
+    if polished is None:
+        trained = stages.train(start, blocks, max_steps=STEPS_OF_BEST, tolerance=1e-4)
+        # It starts at the largest density of rows given their neighbours: the likelihood may lead away.
+        training = max(training, trained, key=lambda each: stages.evidence(each, blocks).score)
+        reason = reason_of(name, {name: stages.evidence(training, blocks)})
     return StagedTraining(training.covariance, training.trace, name, reason, evidence)
 
 
