@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -38,7 +39,7 @@ class LeaveOneOut(NamedTuple):
 
 def squared_z_without(
     P: np.ndarray, alpha: np.ndarray, precision: np.ndarray, left_out: np.ndarray
-) -> np.ndarray:
+) -> Iterator[np.ndarray]:
     """Squared standardised leave-one-out residuals of the other rows, if one more row is left out.
 
     Without row t, α' = α − P_·t α_t / P_tt and [C'⁻¹]_rr = P_rr − P_rt² / P_tt, with P = C⁻¹.
@@ -53,18 +54,19 @@ def squared_z_without(
         Diagonal of C⁻¹.
     left_out : ndarray of int, shape (e,)
 
-    Returns
-    -------
-    z2 : ndarray of shape (p, e, m)
-        0 for the row that is left out.
+    Yields
+    ------
+    z2 : ndarray of shape (e, m)
+        Of each output in turn; 0 for the row that is left out.
     """
     each = np.arange(len(P))
     q = P / P[each, left_out][:, None]
     remaining = precision - q * P
     remaining[each, left_out] = 1.0
-    z2 = (alpha[:, None, :] - q * alpha[:, left_out, None]) ** 2 / remaining
-    z2[:, each, left_out] = 0.0
-    return z2
+    for of_output in alpha:
+        z2 = (of_output - q * of_output[left_out, None]) ** 2 / remaining
+        z2[each, left_out] = 0.0
+        yield z2
 
 
 def variance_ratio(

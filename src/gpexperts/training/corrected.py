@@ -83,17 +83,21 @@ def corrected_evidence(covariance: Covariance, block: Block) -> Evidence:
     """
     X, y, noise = block
     w = np.ones(len(y)) if noise is None else weights(noise)
-    factor = factorise(covariance.noisy_gram(X, noise), name="covariance matrix of all rows")
+    C, prior = covariance.noisy_gram(X, noise), covariance.prior_variance(X)
+    near = w * (C**2 / np.outer(prior, prior)) ** 2
+    np.fill_diagonal(near, 0.0)  # noise is on the diagonal alone
+    factor = factorise(C, name="covariance matrix of all rows")  # in place of C
     alpha = factor.solve(np.array(y.T, order="C"))
     P = factor.inverse()  # in place of the factor
     left_out = LeaveOneOut(alpha, np.diagonal(P).copy())
-    gram, prior = covariance.gram(X), covariance.prior_variance(X)
-    near = w * (gram**2 / np.outer(prior, prior)) ** 2
-    np.fill_diagonal(near, 0.0)
-    z2 = squared_z_without(P, alpha, left_out.precision, np.arange(len(y)))
-    ratio = variance_ratio((near * z2).sum(axis=2), near.sum(axis=1), z2 @ w, w.sum() - w)
+    ratio = [
+        variance_ratio(np.einsum("em,em->e", near, z2), near.sum(axis=1), z2 @ w, w.sum() - w)
+        for z2 in squared_z_without(P, alpha, left_out.precision, np.arange(len(y)))
+    ]
     latent = np.clip((left_out.variance - covariance.row_noise(noise)) / prior, 0.0, 1.0)
-    return RowPredictions(left_out.residual.T, left_out.variance, ratio.T, 1.0 - latent, w).evidence()
+    return RowPredictions(
+        left_out.residual.T, left_out.variance, np.stack(ratio, axis=1), 1.0 - latent, w
+    ).evidence()
 
 
 def predicted_from_neighbours(

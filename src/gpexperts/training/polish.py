@@ -88,15 +88,17 @@ def polish(
     roughest = list(candidates)[-1]
     rough = candidates[roughest]
     unexplained = max(scores.values(), key=_score).loo_error > UNEXPLAINED * sampler.variance
-    starts: list[tuple[str, StationaryCovariance]] = []
-    if other_starts and unexplained and is_trainable(rough):
+    in_noise = other_starts and unexplained and is_trainable(rough)
+    if in_noise:
         within, checked = sampler.of_sample(STARTS_ROWS), CHECKED_IN_NOISE
         scores = {name: evidence_of_fresh_rows(end, within, engine, *checked) for name, end in ends.items()}
-        usual = rough.at(ends[max(scores, key=lambda name: scores[name].score)].kernel.theta)
-        for origin, starts_of in OTHER_STARTS.items():
-            starts += [(origin, start) for start in starts_of(rough, usual, within, engine)]
     name = max(scores, key=lambda name: scores[name].score)
     start, best, stages = ends[name], scores[name], [FIRST, SECOND]
+    starts: list[tuple[str, StationaryCovariance]] = []
+    if in_noise and is_trainable(rough):
+        usual = rough.at(start.kernel.theta)
+        for origin, starts_of in OTHER_STARTS.items():
+            starts += [(origin, other) for other in starts_of(rough, usual, within, engine)]
     for origin, other in starts:
         # Only after training can starts be compared.
         other = trained_on_neighbours(other, within, engine, (FIRST,))

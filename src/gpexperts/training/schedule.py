@@ -187,13 +187,14 @@ def train_further(
         start, evidence = stages.settled(polished.covariance), {"neighbours": as_dicts(polished.evidence)}
     blocks = stages.draw(start.metric(sampler.spread), stages.final_blocks)
     training = stages.train(start, blocks, max_steps=0)
-    reason = "" if polished is None else polished.reason
-    if polished is None:
-        trained = stages.train(start, blocks, max_steps=STEPS_OF_BEST, tolerance=1e-4)
-        # It starts at the largest density of rows given their neighbours: the likelihood may lead away.
-        training = max(training, trained, key=lambda each: stages.evidence(each, blocks).score)
-        reason = reason_of(name, {name: stages.evidence(training, blocks)})
-    return StagedTraining(training.covariance, training.trace, name, reason, evidence)
+    if polished is not None:
+        return StagedTraining(training.covariance, training.trace, name, polished.reason, evidence)
+    # It starts at the largest density of rows given their neighbours: the likelihood may lead away.
+    trained = stages.train(start, blocks, max_steps=STEPS_OF_BEST, tolerance=1e-4)
+    score, better = stages.evidence(training, blocks), stages.evidence(trained, blocks)
+    if better.score > score.score:
+        training, score = trained, better
+    return StagedTraining(training.covariance, training.trace, name, reason_of(name, {name: score}), evidence)
 
 
 def largest_block(n: int) -> int:
